@@ -1,0 +1,63 @@
+"""What the tests need from the system: installed by apt-get as root, else named with the command.
+
+    python3 -m tests.harness.need venv pgtap sqlite3
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.harness.server import system_servers
+
+
+def pgtap_sql() -> Path | None:
+    """The newest pgtap.sql on this system. It loads into a server of any supported major."""
+    found = Path("/usr/share/postgresql").glob("*/extension/pgtap.sql")
+    return max(found, key=lambda path: int(path.parts[-3]), default=None)
+
+
+def missing(need: str) -> list[str]:
+    """The Debian packages still missing for a need."""
+    match need:
+        case "venv":
+            return [] if importlib.util.find_spec("ensurepip") else ["python3-venv"]
+        case "sqlite3":
+            return [] if shutil.which("sqlite3") else ["sqlite3"]
+        case "pgtap":
+            # The package of one server version depends on that server: name the one that is there.
+            major = max(system_servers(), default=None)
+            packages = [] if pgtap_sql() else [f"postgresql-{major}-pgtap" if major else "pgtap"]
+            if not shutil.which("pg_prove"):
+                packages.append("libtap-parser-sourcehandler-pgtap-perl")
+            return packages
+    raise SystemExit(f"unknown need: {need}")
+
+
+def install(packages: list[str]) -> bool:
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "install", "-qq", "-y", "--no-install-recommends", *packages]
+    if subprocess.run(command, env=env).returncode == 0:
+        return True
+    # No package lists yet, or old ones.
+    subprocess.run(["apt-get", "update", "-qq"], env=env)
+    return subprocess.run(command, env=env).returncode == 0
+
+
+def main(needs: list[str]) -> int:
+    packages = [package for need in needs for package in missing(need)]
+    if packages and not install(packages):
+        names = " ".join(packages)
+        print(f"The tests need these packages. Type: sudo apt-get install {names}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""Runs the pgTAP suite: one new database, alkstore installed by psql, pgTAP, then pg_prove.
+
+    python -m tests.harness.server run -- python -m tests.harness.pgtap [file …]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.harness.need import pgtap_sql
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITE = ROOT / "tests/sql/postgres"
+INSTALL = ROOT / "sql/postgres/install.sql"
+DATABASE = "alkstore_pgtap"
+
+# Away from public, so that a test can look whether anything was made there, and last on the path,
+# so that the callers' usual path is in force.
+LOAD_PGTAP = f"""
+SET client_min_messages = warning;
+CREATE SCHEMA tap;
+GRANT USAGE ON SCHEMA tap TO PUBLIC;
+ALTER DATABASE {DATABASE} SET search_path = "$user", public, tap;
+SET search_path = tap;
+\\i {pgtap_sql()}
+"""
+
+
+def suite() -> list[Path]:
+    """Every test file. clock.sql and files starting with _ are included by others."""
+    helpers = {"clock.sql"}
+    files = sorted(SUITE.rglob("*.sql"))
+    return [f for f in files if f.name not in helpers and not f.name.startswith("_")]
+
+
+def psql(*arguments: str | Path, database: str = DATABASE, script: str | None = None) -> None:
+    command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, *arguments]
+    subprocess.run(command, input=script, text=True, check=True, stdout=subprocess.DEVNULL)
+
+
+def main(arguments: list[str]) -> int:
+    server = os.environ.get("ALKSTORE_TEST_PG_URL")
+    if not server:
+        sys.exit("ALKSTORE_TEST_PG_URL is not set: run this through tests.harness.server")
+    files = [Path(argument) for argument in arguments] or suite()
+    if not files:
+        sys.exit(f"no test under {SUITE}")
+    drop = ["-c", f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"]
+    psql(*drop, "-c", f"CREATE DATABASE {DATABASE}", database=server)
+    url = server.rpartition("/")[0] + "/" + DATABASE
+    psql("-f", INSTALL, database=url)
+    psql(database=url, script=LOAD_PGTAP)
+    code = subprocess.run(["pg_prove", "--dbname", url, *files]).returncode
+    psql(*drop, database=server)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
