@@ -1,0 +1,67 @@
+-- alkstore for PostgreSQL (14 or later).      psql -f sql/postgres/install.sql
+--
+-- A durable job queue that is the database: every operation is one function call, from any client.
+--
+--   enqueue ──▶ pending ──claim──▶ processing ──ack──▶ (gone)
+--                  ▲                   │
+--                  ├──retry, release───┤   retry: after a backoff; release: at once, not counted
+--                  ├──claim expires────┤   nobody acts: the next claim may take the job
+--                  │                   │
+--                cancel ──▶ (gone)     └──fail, retry or lapse without attempts left──▶ dead ──retention──▶ (gone)
+--                expired ──sweep_expired──▶ dead
+--
+--   alkstore.enqueue('emails', '{"to": 7}')            → job id, in the caller's transaction
+--   alkstore.claim('emails', 'worker-1')               → the job, this worker's for its visibility timeout
+--   alkstore.heartbeat('emails', job_id, attempt)      → the claim runs on
+--   alkstore.ack / retry / release / fail(…)           → true, or false when the claim is no longer that worker's
+--   alkstore.sweep_expired('emails')                   → bury what expired, prune old dead jobs
+--
+-- A claim is named by (job_id, attempt). An attempt number is handed out once, so a worker that was slow
+-- and lost its claim can do no harm: its ack, heartbeat, retry, release and fail are false.
+--
+-- Refusals: AK001 invalid_name, AK002 invalid_payload, AK003 invalid_option.
+-- The engine does nothing by itself: no daemon, no timer. To look: the views jobs, dead_jobs, queue_stats.
+--
+-- Installing twice is a no-op; any number may install at once. For another schema name use the one-file
+-- installer that `make build` writes.
+
+\set ON_ERROR_STOP on
+BEGIN;
+SELECT pg_catalog.pg_advisory_xact_lock(7021796452613521) AS locked \gset
+SELECT pg_catalog.to_regprocedure('alkstore.version()') IS NOT NULL AS installed \gset
+\if :installed
+SELECT 'alkstore ' || alkstore.version() || ' is installed already';
+\else
+
+-- the ground: schema, clock, argument checks, wakes
+\ir core/schema.sql
+\ir core/clock.sql
+\ir core/names.sql
+\ir core/options.sql
+\ir core/wake.sql
+\ir core/version.sql
+
+-- the life of a job
+\ir queue/tables.sql
+\ir queue/enqueue.sql
+\ir queue/claim.sql
+\ir queue/ack.sql
+\ir queue/retry.sql
+\ir queue/release.sql
+\ir queue/fail.sql
+\ir queue/heartbeat.sql
+\ir queue/cancel.sql
+\ir queue/sweep_expired.sql
+\ir queue/next_due.sql
+
+-- to look
+\ir ops/jobs.sql
+\ir ops/dead_jobs.sql
+\ir ops/queue_stats.sql
+\ir queue/get_job.sql
+
+-- last, since it speaks of everything above
+\ir core/privileges.sql
+
+\endif
+COMMIT;

@@ -1,0 +1,136 @@
+-- claim: hand out ready jobs, each to exactly one claimer, for the visibility timeout stamped on the job.
+
+CREATE TYPE alkstore.claimed_job AS (
+  job_id           bigint,
+  queue            text,
+  payload          json,
+  attempt          bigint,
+  claim_expires_at timestamptz,
+  priority         bigint,
+  max_attempts     bigint,
+  worker_id        text,
+  claimed_at       timestamptz,
+  run_at           timestamptz,
+  expires_at       timestamptz,
+  created_at       timestamptz
+);
+COMMENT ON TYPE alkstore.claimed_job IS 'One claim: what alkstore.claim returns. (job_id, attempt) names it for ever.';
+
+-- The ids to hand out when delayed jobs have become due or claims have lapsed; locked, at most n, in claim order.
+CREATE FUNCTION alkstore._pick_with_due(queue text, n bigint, moment timestamptz) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  candidate bigint;
+  picked bigint[] := '{}';
+BEGIN
+  -- Lapsed and no attempts left: never to run again.
+  PERFORM alkstore._bury(
+    ARRAY(
+      SELECT j.id FROM alkstore._job j
+      WHERE j.queue = _pick_with_due.queue AND NOT j.ready AND j.due_at <= moment
+        AND j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts
+      ORDER BY j.id
+      FOR UPDATE SKIP LOCKED),
+    'max attempts exceeded', moment);
+
+  -- Few due rows are merged on the fly below, so that a claimer in a long transaction holds only what it takes.
+  -- Many would be sorted again by every claim: they move into the ready index, once.
+  IF (SELECT count(*) > 100 FROM (
+        SELECT FROM alkstore._job j
+        WHERE j.queue = _pick_with_due.queue AND NOT j.ready AND j.due_at <= moment
+          AND (j.expires_at IS NULL OR j.expires_at >= moment)
+        LIMIT 101) due)
+  THEN
+    UPDATE alkstore._job j SET ready = true
+    WHERE j.id = ANY (ARRAY(
+      SELECT d.id FROM alkstore._job d
+      WHERE d.queue = _pick_with_due.queue AND NOT d.ready AND d.due_at <= moment
+        AND (d.expires_at IS NULL OR d.expires_at >= moment)
+        AND (d.claim_expires_at IS NULL OR d.attempts - d.released < d.max_attempts)
+      ORDER BY d.id
+      FOR UPDATE SKIP LOCKED));
+  END IF;
+
+  -- Sorted arms are merged lazily: the ready index is read only as far as needed.
+  -- One by one, since a locking cursor over the merge would hold a row more than it returns.
+  FOR candidate IN
+    SELECT m.id FROM (
+      (SELECT j.id, j.priority, j.run_at FROM alkstore._job j
+       WHERE j.queue = _pick_with_due.queue AND j.ready
+       ORDER BY j.priority DESC, j.run_at, j.id OFFSET 0)
+      UNION ALL
+      (SELECT j.id, j.priority, j.run_at FROM alkstore._job j
+       WHERE j.queue = _pick_with_due.queue AND NOT j.ready AND j.due_at <= moment
+       ORDER BY j.priority DESC, j.run_at, j.id OFFSET 0)
+    ) m
+    ORDER BY m.priority DESC, m.run_at, m.id
+  LOOP
+    EXIT WHEN cardinality(picked) >= n;
+    picked := picked || ARRAY(
+      SELECT j.id FROM alkstore._job j
+      WHERE j.id = candidate AND j.due_at <= moment
+        AND (j.expires_at IS NULL OR j.expires_at >= moment)
+        AND (j.claim_expires_at IS NULL OR j.attempts - j.released < j.max_attempts)
+      FOR UPDATE SKIP LOCKED);
+  END LOOP;
+  RETURN picked;
+END $$;
+
+CREATE FUNCTION alkstore.claim(queue text, worker_id text, n bigint DEFAULT 1) RETURNS SETOF alkstore.claimed_job
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- Plans outlive the statistics that they were made on: the ordered index, whatever the server believes.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+DECLARE
+  moment timestamptz := alkstore._now();
+  picked bigint[];
+BEGIN
+  PERFORM alkstore._check_public_name('queue', claim.queue);
+  PERFORM alkstore._check_name('worker_id', claim.worker_id);
+  IF claim.n <= 0 THEN
+    RETURN;
+  END IF;
+
+  -- Ids first, into an array: a semi-join could run the locking sub-select again and hand out more than n.
+  -- NULL: some row has become due, so the head of the ready index is not the whole story.
+  SELECT CASE WHEN NOT EXISTS (
+      SELECT FROM alkstore._job j
+      WHERE j.queue = claim.queue AND NOT j.ready AND j.due_at <= moment)
+    THEN ARRAY(
+      SELECT j.id FROM alkstore._job j
+      WHERE j.queue = claim.queue AND j.ready AND j.due_at <= moment
+        AND (j.expires_at IS NULL OR j.expires_at >= moment)
+      ORDER BY j.priority DESC, j.run_at, j.id
+      LIMIT coalesce(claim.n, 1)
+      FOR UPDATE SKIP LOCKED)
+    END INTO picked;
+  IF picked IS NULL THEN
+    picked := alkstore._pick_with_due(claim.queue, coalesce(claim.n, 1), moment);
+  END IF;
+  IF cardinality(picked) = 0 THEN
+    RETURN;
+  END IF;
+
+  RETURN QUERY
+  WITH taken AS (
+    UPDATE alkstore._job j SET
+      worker_id = claim.worker_id,
+      claimed_at = moment,
+      attempts = j.attempts + 1,
+      claim_expires_at = moment + make_interval(secs => j.visibility_timeout_s),
+      ready = false,
+      due_at = moment + make_interval(secs => j.visibility_timeout_s + 1)
+    WHERE j.id = ANY (picked)
+    RETURNING j.*
+  )
+  SELECT
+    t.id, t.queue, t.payload, t.attempts, t.claim_expires_at, t.priority, t.max_attempts, t.worker_id, t.claimed_at,
+    t.run_at, t.expires_at, t.created_at
+  FROM taken t
+  ORDER BY t.priority DESC, t.run_at, t.id;
+END $$;
+COMMENT ON FUNCTION alkstore.claim(text, text, bigint) IS
+'Hands out up to n ready jobs to a worker, by priority (higher first), run_at, id. Each is the worker''s until claim_expires_at;
+then anyone may claim it again, as the next attempt. Rows locked by others are passed over, never waited for.
+n: NULL is 1, 0 or less gives no rows. No row: nothing was ready. Errors: AK001 invalid_name.';

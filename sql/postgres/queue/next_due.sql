@@ -1,0 +1,28 @@
+-- next_due: when is it worth claiming again?
+
+CREATE FUNCTION alkstore.next_due(queue text) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  moment timestamptz := alkstore._now();
+BEGIN
+  RETURN least(
+    -- Any one that is ready will do: its instant has come. Only after the clock stepped back does the least one matter.
+    coalesce(
+      (SELECT j.due_at FROM alkstore._job j
+       WHERE j.queue = next_due.queue AND j.ready AND j.due_at <= moment
+         AND (j.expires_at IS NULL OR j.expires_at >= moment)
+       ORDER BY j.priority DESC, j.run_at, j.id
+       LIMIT 1),
+      (SELECT min(j.due_at) FROM alkstore._job j
+       WHERE j.queue = next_due.queue AND j.ready AND j.due_at > moment
+         AND (j.expires_at IS NULL OR j.expires_at >= j.due_at))),
+    (SELECT j.due_at FROM alkstore._job j
+     WHERE j.queue = next_due.queue AND NOT j.ready
+       AND (j.expires_at IS NULL OR j.expires_at >= greatest(j.due_at, moment))
+     ORDER BY j.due_at
+     LIMIT 1));
+END $$;
+COMMENT ON FUNCTION alkstore.next_due(text) IS
+'The least instant at which a claim would find a job: at or before now when one is ready, else when the next delayed job is due
+or the next claim lapses. NULL: the queue holds nothing that time alone makes claimable.';
