@@ -80,7 +80,7 @@ END $$;
 CREATE FUNCTION alkstore.claim(queue text, worker_id text, n bigint DEFAULT 1) RETURNS SETOF alkstore.claimed_job
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Plans outlive the statistics that they were made on: the ordered index, whatever the server believes.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();
