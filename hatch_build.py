@@ -22,7 +22,8 @@ class InstallerHook(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         spec = importlib.util.spec_from_file_location("_sql", root / "python/alkstore/_sql.py")
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         self._folder = tempfile.TemporaryDirectory()

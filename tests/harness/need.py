@@ -1,6 +1,6 @@
 """What the tests need from the system: installed by apt-get as root, else named with the command.
 
-    python3 -m tests.harness.need venv pgtap sqlite3
+Type: python3 -m tests.harness.need venv pgtap sqlite3
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs the pgTAP suite: one new database, alkstore installed by psql, pgTAP, then pg_prove.
 
-    python -m tests.harness.server run -- python -m tests.harness.pgtap [file …]
+It needs a server: python -m tests.harness.server run -- python -m tests.harness.pgtap [FILE …]
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ DATABASE = "alkstore_pgtap"
 # Away from public, so that a test can look whether anything was made there, and last on the path,
 # so that the callers' usual path is in force.
 LOAD_PGTAP = f"""
-SET client_min_messages = warning;
 CREATE SCHEMA tap;
 GRANT USAGE ON SCHEMA tap TO PUBLIC;
 ALTER DATABASE {DATABASE} SET search_path = "$user", public, tap;
@@ -38,7 +37,8 @@ def suite() -> list[Path]:
 
 def psql(*arguments: str | Path, database: str = DATABASE, script: str | None = None) -> None:
     command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, *arguments]
-    subprocess.run(command, input=script, text=True, check=True, stdout=subprocess.DEVNULL)
+    env = os.environ | {"PGOPTIONS": "-c client_min_messages=warning"}
+    subprocess.run(command, input=script, text=True, check=True, stdout=subprocess.DEVNULL, env=env)
 
 
 def main(arguments: list[str]) -> int:

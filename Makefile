@@ -1,0 +1,82 @@
+# The commands of this project. Everything they make lies in build/, which `make clean` removes.
+
+PYTHON ?= python3
+
+VENV := build/venv
+VENV_READY := $(VENV)/.ready
+DEMO_VENV := build/demo-venv
+PY := $(VENV)/bin/python
+# Starts PostgreSQL for the command after it, except where a server is given already.
+SERVER := $(PY) -m tests.harness.server run --
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help venv build test test-sql-postgres test-sql-sqlite test-python lint demo clean
+
+help:
+	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
+	@echo '                         ALKSTORE_URL=postgresql://... for PostgreSQL'
+	@echo 'make build               the one-file installers, build/alkstore-{postgres,sqlite}.sql'
+	@echo 'make test                all tests; PG=14 ... 18 chooses the PostgreSQL'
+	@echo 'make test-sql-postgres   the pgTAP suite'
+	@echo 'make test-sql-sqlite     the SQLite SQL suite'
+	@echo 'make test-python         the Python suite, on both engines'
+	@echo 'make lint                the linters'
+	@echo 'make venv                the virtual environment of tests and linters, build/venv'
+	@echo 'make clean               remove build/'
+
+venv: $(VENV_READY)
+
+# Editable: it sees the checkout as it is, so only other dependencies make it anew.
+$(VENV_READY): pyproject.toml hatch_build.py
+	$(PYTHON) -m tests.harness.need venv
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+build:
+	PYTHONPATH=python $(PYTHON) -m alkstore._sql build
+
+test: venv
+	$(PY) -m tests.harness.need sqlite3 pgtap
+	$(SERVER) $(MAKE) --no-print-directory test-sql-sqlite test-sql-postgres test-python
+
+test-sql-postgres: venv
+	$(PY) -m tests.harness.need pgtap
+	$(SERVER) $(PY) -m tests.harness.pgtap
+
+# In memory; on a file with every pragma that changes how triggers run; in the sqlite3 shell.
+test-sql-sqlite: venv
+	$(PY) -m tests.harness.need sqlite3
+	$(PY) -m tests.harness.sqlite_tap
+	$(PY) -m tests.harness.sqlite_tap --file --pragma journal_mode=WAL \
+		--pragma recursive_triggers=ON --pragma foreign_keys=ON
+	$(PY) -m tests.harness.sqlite_tap --shell
+
+test-python: venv
+	$(PY) -m tests.harness.need sqlite3
+	$(SERVER) $(PY) -m pytest
+
+lint: venv
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m tests.lint
+
+# An environment of its own, so that the demo shows that it needs the package and nothing else.
+comma := ,
+DEMO_EXTRAS := demo$(if $(filter postgres%,$(ALKSTORE_URL)),$(comma)postgres)
+DEMO_READY := $(DEMO_VENV)/.ready-$(DEMO_EXTRAS)
+
+$(DEMO_READY): pyproject.toml hatch_build.py $(shell find python sql -name '*.py' -o -name '*.sql')
+	$(PYTHON) -m tests.harness.need venv
+	test -x $(DEMO_VENV)/bin/python || $(PYTHON) -m venv $(DEMO_VENV)
+	$(DEMO_VENV)/bin/python -m pip install --quiet '.[$(DEMO_EXTRAS)]'
+	touch $@
+
+demo: $(DEMO_READY)
+	$(DEMO_VENV)/bin/python examples/demo.py
+
+clean:
+	rm -rf build
