@@ -2,6 +2,7 @@
 
 CREATE FUNCTION alkstore.cancel(queue text, job_id bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 BEGIN
   PERFORM alkstore._check_public_name('queue', cancel.queue);

@@ -2,6 +2,7 @@
 
 CREATE FUNCTION alkstore.fail(queue text, job_id bigint, attempt bigint, error text DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();

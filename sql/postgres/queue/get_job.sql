@@ -2,6 +2,7 @@
 
 CREATE FUNCTION alkstore.get_job(queue text, job_id bigint) RETURNS SETOF alkstore.jobs
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
   SELECT * FROM alkstore.jobs j WHERE j.job_id = get_job.job_id AND j.queue = get_job.queue
 $$;

@@ -2,6 +2,7 @@
 
 CREATE FUNCTION alkstore.heartbeat(queue text, job_id bigint, attempt bigint, extend_s bigint DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();

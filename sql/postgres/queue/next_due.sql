@@ -2,6 +2,7 @@
 
 CREATE FUNCTION alkstore.next_due(queue text) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();

@@ -2,6 +2,7 @@
 
 CREATE FUNCTION alkstore.release(queue text, job_id bigint, attempt bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();

@@ -15,6 +15,7 @@ END $$;
 CREATE FUNCTION alkstore.retry(queue text, job_id bigint, attempt bigint, error text, delay_s bigint DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();

@@ -2,6 +2,7 @@
 
 CREATE FUNCTION alkstore.sweep_expired(queue text, OUT expired bigint, OUT pruned bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();
