@@ -39,9 +39,13 @@ BEGIN
   WHERE d.id = ANY (ARRAY(
     SELECT j.id FROM alkstore._job j
     WHERE j.id = ANY (ack_batch.job_ids) AND j.queue = ack_batch.queue AND j.claim_expires_at >= moment
-      AND (j.id, j.attempts) IN (
-        SELECT g.id, coalesce(g.attempt, j.attempts)
-        FROM unnest(ack_batch.job_ids, ack_batch.attempts) g (id, attempt))
+      AND (
+        (j.id, j.attempts) IN (
+          SELECT g.id, g.attempt FROM unnest(ack_batch.job_ids, ack_batch.attempts) g (id, attempt)
+          WHERE g.attempt IS NOT NULL)
+        OR j.id IN (
+          SELECT g.id FROM unnest(ack_batch.job_ids, ack_batch.attempts) g (id, attempt)
+          WHERE g.attempt IS NULL))
     ORDER BY j.id
     FOR UPDATE));
   GET DIAGNOSTICS accepted = ROW_COUNT;
