@@ -1,0 +1,56 @@
+"""alkstore: a durable job queue whose semantics live in SQL, on PostgreSQL and SQLite.
+
+A job from its beginning to its end:
+
+    import alkstore
+
+    with alkstore.open("app.db") as store:
+        emails = store.queue("emails")
+        emails.enqueue({"to": 7})
+        if job := emails.claim_one("worker-1"):
+            print(job.payload)
+            job.ack()
+"""
+
+from ._input import RawJson
+from ._target import install, open
+from .errors import (
+    AlkstoreError,
+    Busy,
+    InvalidName,
+    InvalidOption,
+    InvalidPayload,
+    InvalidSpec,
+    NotInstalled,
+    StoreClosed,
+    Unavailable,
+    VersionMismatch,
+)
+from .store import Queue, Store
+from .types import Job, JobHandle, JobRecord, Swept, Transaction
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlkstoreError",
+    "Busy",
+    "InvalidName",
+    "InvalidOption",
+    "InvalidPayload",
+    "InvalidSpec",
+    "Job",
+    "JobHandle",
+    "JobRecord",
+    "NotInstalled",
+    "Queue",
+    "RawJson",
+    "Store",
+    "StoreClosed",
+    "Swept",
+    "Transaction",
+    "Unavailable",
+    "VersionMismatch",
+    "__version__",
+    "install",
+    "open",
+]

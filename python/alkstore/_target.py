@@ -1,0 +1,73 @@
+"""From what a user names, a path or URL, to an engine."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .errors import InvalidOption, Unavailable
+from .sqlite import SqliteEngine
+from .store import Store
+
+if TYPE_CHECKING:
+    from .postgres import PostgresEngine
+
+Target = str | os.PathLike[str]
+
+
+def open(
+    target: Target,
+    *,
+    busy_timeout_s: float = 5.0,
+    schema: str = "alkstore",
+    pool_size: int = 10,
+) -> Store:
+    """Open a store: a file path, `sqlite:///path`, `:memory:`, or `postgresql://…`.
+
+    A SQLite file is made and gets the schema where it lacks it; it is switched to WAL, and
+    `busy_timeout_s` is how many seconds a call waits while others write. On PostgreSQL, `schema`
+    is where alkstore was installed, `pool_size` the most connections in use at once.
+
+    Raises NotInstalled (PostgreSQL), VersionMismatch, Unavailable, Busy, InvalidOption.
+    """
+    if _is_postgres(target):
+        return Store(partial(_postgres(), str(target), schema, pool_size))
+    if not 0 <= busy_timeout_s <= 2_000_000:
+        raise InvalidOption("invalid_option: busy_timeout_s must be from 0 to 2000000")
+    return Store(partial(SqliteEngine, _path(target), busy_timeout_s))
+
+
+def install(target: Target, *, schema: str = "alkstore") -> bool:
+    """Install the schema into a database; False when it was there already.
+
+    `schema` is the PostgreSQL schema to make. Any number may install at once.
+    Raises VersionMismatch, Unavailable, Busy.
+    """
+    if _is_postgres(target):
+        return _postgres().install(str(target), schema)
+    return SqliteEngine.install(_path(target))
+
+
+def _is_postgres(target: Target) -> bool:
+    return str(target).startswith(("postgresql://", "postgres://"))
+
+
+def _postgres() -> type[PostgresEngine]:
+    try:
+        from .postgres import PostgresEngine
+    except ImportError as error:
+        hint = "PostgreSQL needs an extra: pip install 'alkstore[postgres]'"
+        raise Unavailable(f"{hint} ({error})") from error
+    return PostgresEngine
+
+
+def _path(target: Target) -> str:
+    path = os.fsdecode(target)
+    if path.startswith("sqlite://"):
+        path = path.removeprefix("sqlite://").removeprefix("/") or ":memory:"
+    if not path or "://" in path:
+        expected = "a file path, sqlite:///PATH or postgresql://URL"
+        raise InvalidOption(f"invalid_option: the target must be {expected}, not {path!r}")
+    # Absolute, so that it is the same file after a chdir and a fork.
+    return path if path == ":memory:" else os.path.abspath(path)

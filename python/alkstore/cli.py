@@ -1,0 +1,61 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from . import __version__
+from ._sql import ENGINES, SCHEMA_VERSION, installer
+from ._target import install
+from .errors import AlkstoreError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return the exit status: 0, 1 when it failed, 2 for wrong usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        print(options.run(options), flush=True)
+    except AlkstoreError as error:
+        print(f"alkstore: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="alkstore", description="A durable job queue in PostgreSQL or SQLite."
+    )
+    parser.add_argument("--version", action="version", version=f"alkstore {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    sql = commands.add_parser("sql", help="print the SQL that installs alkstore")
+    sql.add_argument("engine", choices=ENGINES)
+    sql.set_defaults(run=_sql)
+
+    command = commands.add_parser("install", help="install alkstore into a database")
+    command.add_argument("target", help="a file path, sqlite:///PATH or postgresql://URL")
+    command.add_argument(
+        "--schema", default="alkstore", help="the PostgreSQL schema to make (default: alkstore)"
+    )
+    command.set_defaults(run=_install)
+    return parser
+
+
+def _sql(options: argparse.Namespace) -> str:
+    return installer(options.engine).rstrip("\n")
+
+
+def _install(options: argparse.Namespace) -> str:
+    if install(options.target, schema=options.schema):
+        return f"installed alkstore {SCHEMA_VERSION}"
+    return f"alkstore {SCHEMA_VERSION} is already installed"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
