@@ -1,6 +1,6 @@
 """Find the SQL, and make of its parts the one-file installers.
 
-`python -m alkstore._sql DIR` writes them into a folder.
+Run as a script with a folder as its argument, it writes them there.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ ENGINES = ("postgres", "sqlite")
 _PACKAGED = Path(__file__).parent / "sql"
 _CHECKOUT = Path(__file__).parents[2] / "sql"
 
-# In SQL text: comments and string literals, which stay, and the schema's name as an identifier.
-_SCHEMA_NAME = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\balkstore\b(?=[.;]| FROM\b| IS\b)")
+# The schema's name as an identifier, also in a regclass literal; other literals and comments are passed over.
+_SCHEMA_NAME = re.compile(
+    r"--[^\n]*|'alkstore\.\w+'::regclass|'(?:[^']|'')*'|\balkstore\b(?=[.;]| FROM\b| IS\b)"
+)
 
 _POSTGRES_INSTALLER = """\
 -- alkstore {version} for PostgreSQL (14 or later), in one file. Run it with any client.
@@ -41,6 +43,7 @@ BEGIN
   END IF;
   -- The bodies' quotes become ones that no schema name can contain.
   body := replace(body, '$$', '$alkstore_' || md5(target) || '$');
+  body := replace(body, '''@extschema@', '''' || replace(quote_ident(target), '''', ''''''));
   EXECUTE replace(body, '@extschema@', quote_ident(target));
 END
 $alkstore_installer$;
@@ -82,7 +85,12 @@ def _compose_sqlite(table_of_contents: str, checkout: Path) -> str:
 
 def _mark_schema(sql: str) -> str:
     """Write `@extschema@` for the schema's name, which is also what an extension script wants."""
-    return _SCHEMA_NAME.sub(lambda m: "@extschema@" if m[0] == "alkstore" else m[0], sql)
+
+    def mark(match: re.Match[str]) -> str:
+        is_name = match[0] == "alkstore" or match[0].endswith("::regclass")
+        return match[0].replace("alkstore", "@extschema@", 1) if is_name else match[0]
+
+    return _SCHEMA_NAME.sub(mark, sql)
 
 
 def write_installers(folder: Path) -> None:

@@ -56,15 +56,15 @@ BEGIN
   -- One by one, since a locking cursor over the merge would hold a row more than it returns.
   FOR candidate IN
     SELECT m.id FROM (
-      (SELECT j.id, j.priority, j.run_at FROM alkstore._job j
+      (SELECT j.id, -j.priority AS rank, j.run_at FROM alkstore._job j
        WHERE j.queue = _pick_with_due.queue AND j.ready
-       ORDER BY j.priority DESC, j.run_at, j.id OFFSET 0)
+       ORDER BY -j.priority, j.run_at, j.id OFFSET 0)
       UNION ALL
-      (SELECT j.id, j.priority, j.run_at FROM alkstore._job j
+      (SELECT j.id, -j.priority, j.run_at FROM alkstore._job j
        WHERE j.queue = _pick_with_due.queue AND NOT j.ready AND j.due_at <= moment
-       ORDER BY j.priority DESC, j.run_at, j.id OFFSET 0)
+       ORDER BY -j.priority, j.run_at, j.id OFFSET 0)
     ) m
-    ORDER BY m.priority DESC, m.run_at, m.id
+    ORDER BY m.rank, m.run_at, m.id
   LOOP
     EXIT WHEN cardinality(picked) >= n;
     picked := picked || ARRAY(
@@ -77,6 +77,19 @@ BEGIN
   RETURN picked;
 END $$;
 
+-- While some transaction holds an old snapshot, finished jobs leave index entries that nobody may remove, and every claim
+-- would walk over all of them. So a session that met a costly walk notes where it ended, and for the rest of that second of
+-- the clock starts there; a claim that finds nothing there looks again from the left.
+CREATE FUNCTION alkstore._set_mark(queue text, moment timestamptz, last_picked bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  PERFORM set_config('alkstore._mark',
+    json_build_array(_set_mark.queue, moment, -j.priority, j.run_at, j.id)::text, false)
+  FROM alkstore._job j
+  WHERE j.id = last_picked;
+END $$;
+
 CREATE FUNCTION alkstore.claim(queue text, worker_id text, n bigint DEFAULT 1) RETURNS SETOF alkstore.claimed_job
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Plans outlive the statistics that they were made on: the ordered index, whatever the server believes.
@@ -84,29 +97,48 @@ SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bit
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();
+  wanted bigint := coalesce(claim.n, 1);
+  mark json := nullif(current_setting('alkstore._mark', true), '');
+  pages bigint;
   picked bigint[];
 BEGIN
   PERFORM alkstore._check_public_name('queue', claim.queue);
   PERFORM alkstore._check_name('worker_id', claim.worker_id);
-  IF claim.n <= 0 THEN
+  IF wanted <= 0 THEN
     RETURN;
   END IF;
+  IF mark->>0 <> claim.queue OR (mark->>1)::timestamptz <> moment THEN
+    mark := NULL;
+  END IF;
 
-  -- Ids first, into an array: a semi-join could run the locking sub-select again and hand out more than n.
-  -- NULL: some row has become due, so the head of the ready index is not the whole story.
-  SELECT CASE WHEN NOT EXISTS (
-      SELECT FROM alkstore._job j
-      WHERE j.queue = claim.queue AND NOT j.ready AND j.due_at <= moment)
-    THEN ARRAY(
-      SELECT j.id FROM alkstore._job j
-      WHERE j.queue = claim.queue AND j.ready AND j.due_at <= moment
-        AND (j.expires_at IS NULL OR j.expires_at >= moment)
-      ORDER BY j.priority DESC, j.run_at, j.id
-      LIMIT coalesce(claim.n, 1)
-      FOR UPDATE SKIP LOCKED)
-    END INTO picked;
+  LOOP
+    pages := pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass);
+    -- Ids first, into an array: a semi-join could run the locking sub-select again and hand out more than n.
+    -- NULL: some row has become due, so the ready index is not the whole story.
+    SELECT CASE WHEN mark IS NOT NULL OR NOT EXISTS (
+        SELECT FROM alkstore._job j
+        WHERE j.queue = claim.queue AND NOT j.ready AND j.due_at <= moment)
+      THEN ARRAY(
+        SELECT j.id FROM alkstore._job j
+        WHERE j.queue = claim.queue AND j.ready AND j.due_at <= moment
+          AND (j.expires_at IS NULL OR j.expires_at >= moment)
+          AND (-j.priority, j.run_at, j.id) > (
+            coalesce((mark->>2)::bigint, -2147483648), coalesce((mark->>3)::timestamptz, '-infinity'),
+            coalesce((mark->>4)::bigint, 0))
+        ORDER BY -j.priority, j.run_at, j.id
+        LIMIT wanted
+        FOR UPDATE SKIP LOCKED)
+      END INTO picked;
+    EXIT WHEN mark IS NULL OR cardinality(picked) > 0;
+    mark := NULL;
+  END LOOP;
   IF picked IS NULL THEN
-    picked := alkstore._pick_with_due(claim.queue, coalesce(claim.n, 1), moment);
+    picked := alkstore._pick_with_due(claim.queue, wanted, moment);
+  ELSIF cardinality(picked) > 0
+    AND (mark IS NOT NULL OR
+      pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass) - pages > 20 + cardinality(picked) / 50)
+  THEN
+    PERFORM alkstore._set_mark(claim.queue, moment, picked[cardinality(picked)]);
   END IF;
   IF cardinality(picked) = 0 THEN
     RETURN;

@@ -13,7 +13,7 @@ BEGIN
       (SELECT j.due_at FROM alkstore._job j
        WHERE j.queue = next_due.queue AND j.ready AND j.due_at <= moment
          AND (j.expires_at IS NULL OR j.expires_at >= moment)
-       ORDER BY j.priority DESC, j.run_at, j.id
+       ORDER BY -j.priority, j.run_at, j.id
        LIMIT 1),
       (SELECT min(j.due_at) FROM alkstore._job j
        WHERE j.queue = next_due.queue AND j.ready AND j.due_at > moment

@@ -28,7 +28,8 @@ CREATE TABLE alkstore._job (
   CONSTRAINT _job_claim CHECK (num_nulls(worker_id, claimed_at, claim_expires_at) IN (0, 3))
 );
 
-CREATE INDEX _job_ready ON alkstore._job (queue, priority DESC, run_at, id) WHERE ready;
+-- The priority negated, so that the whole key ascends and a claim can start at any point of it.
+CREATE INDEX _job_ready ON alkstore._job (queue, (-priority), run_at, id) WHERE ready;
 CREATE INDEX _job_due ON alkstore._job (queue, due_at) WHERE NOT ready;
 CREATE INDEX _job_expires ON alkstore._job (queue, expires_at) WHERE expires_at IS NOT NULL;
 
