@@ -36,7 +36,7 @@ $(VENV_READY): pyproject.toml hatch_build.py
 	touch $@
 
 build:
-	PYTHONPATH=python $(PYTHON) -m alkstore._sql build
+	$(PYTHON) python/alkstore/_sql.py build
 
 test: venv
 	$(PY) -m tests.harness.need sqlite3 pgtap
