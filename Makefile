@@ -6,6 +6,9 @@ VENV := build/venv
 VENV_READY := $(VENV)/.ready
 DEMO_VENV := build/demo-venv
 PY := $(VENV)/bin/python
+# Says so, instead of failing in the middle of something.
+CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	"alkstore needs Python 3.11 or later; name one: make PYTHON=python3.12 ...")'
 # Starts PostgreSQL for the command after it, except where a server is given already.
 SERVER := $(PY) -m tests.harness.server run --
 
@@ -29,6 +32,7 @@ venv: $(VENV_READY)
 
 # Editable: it sees the checkout as it is, so only other dependencies make it anew.
 $(VENV_READY): pyproject.toml hatch_build.py
+	@$(CHECK_PYTHON)
 	$(PYTHON) -m tests.harness.need venv
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
@@ -70,6 +74,7 @@ DEMO_EXTRAS := demo$(if $(filter postgres%,$(ALKSTORE_URL)),$(comma)postgres)
 DEMO_READY := $(DEMO_VENV)/.ready-$(DEMO_EXTRAS)
 
 $(DEMO_READY): pyproject.toml hatch_build.py $(shell find python sql -name '*.py' -o -name '*.sql')
+	@$(CHECK_PYTHON)
 	$(PYTHON) -m tests.harness.need venv
 	test -x $(DEMO_VENV)/bin/python || $(PYTHON) -m venv $(DEMO_VENV)
 	$(DEMO_VENV)/bin/python -m pip install --quiet '.[$(DEMO_EXTRAS)]'

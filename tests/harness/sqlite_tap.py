@@ -144,7 +144,7 @@ def show(value: object) -> str:
 
 BOUNDARY = "-- end of statement --"
 
-SHELL_ERROR = re.compile(r"(?:Runtime error|Parse error|Error:) near line (\d+): (.*?)( \(\d+\))?")
+SHELL_ERROR = re.compile(r"(?:Runtime error|Parse error|Error:?) near line (\d+): (.*?)( \(\d+\))?")
 
 
 def run_shell(steps: list[Step], setup: str, database: str | Path) -> list[Outcome]:
