@@ -54,10 +54,23 @@ SELECT 'alkstore ' || alkstore.version() || ' is installed already';
 \ir queue/sweep_expired.sql
 \ir queue/next_due.sql
 
+-- locks, schedules
+\ir locks/tables.sql
+\ir locks/acquire_lock.sql
+\ir locks/renew_lock.sql
+\ir locks/release_lock.sql
+\ir scheduler/tables.sql
+\ir scheduler/schedule.sql
+\ir scheduler/unschedule.sql
+\ir scheduler/fire_schedules.sql
+\ir scheduler/leadership.sql
+
 -- to look
 \ir ops/jobs.sql
 \ir ops/dead_jobs.sql
 \ir ops/queue_stats.sql
+\ir ops/schedules.sql
+\ir ops/locks.sql
 \ir queue/get_job.sql
 
 -- last, since it speaks of everything above

@@ -46,9 +46,22 @@ BEGIN IMMEDIATE;
 .read sql/sqlite/queue/sweep_expired.sql
 .read sql/sqlite/queue/next_due.sql
 
+-- locks, schedules
+.read sql/sqlite/locks/tables.sql
+.read sql/sqlite/locks/acquire_lock.sql
+.read sql/sqlite/locks/renew_lock.sql
+.read sql/sqlite/locks/release_lock.sql
+.read sql/sqlite/scheduler/tables.sql
+.read sql/sqlite/scheduler/schedule.sql
+.read sql/sqlite/scheduler/unschedule.sql
+.read sql/sqlite/scheduler/fire_schedules.sql
+.read sql/sqlite/scheduler/leadership.sql
+
 -- to look
 .read sql/sqlite/ops/jobs.sql
 .read sql/sqlite/ops/dead_jobs.sql
 .read sql/sqlite/ops/queue_stats.sql
+.read sql/sqlite/ops/schedules.sql
+.read sql/sqlite/ops/locks.sql
 
 COMMIT;

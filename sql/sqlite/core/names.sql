@@ -1,4 +1,4 @@
--- Names: text of 1 to 255 bytes without NUL. `what` is the argument that the refusal names: queue or worker_id.
+-- Names: text of 1 to 255 bytes without NUL. `what` is the argument that the refusal names.
 CREATE VIEW IF NOT EXISTS __alkstore_check_name(what, name) AS SELECT NULL, NULL WHERE 0;
 
 CREATE TRIGGER IF NOT EXISTS __alkstore_check_name_call INSTEAD OF INSERT ON __alkstore_check_name
@@ -8,6 +8,8 @@ BEGIN
   SELECT CASE NEW.what
     WHEN 'queue' THEN RAISE(ABORT, 'AK001 invalid_name: queue must be text of 1 to 255 bytes without NUL')
     WHEN 'worker_id' THEN RAISE(ABORT, 'AK001 invalid_name: worker_id must be text of 1 to 255 bytes without NUL')
+    WHEN 'name' THEN RAISE(ABORT, 'AK001 invalid_name: name must be text of 1 to 255 bytes without NUL')
+    WHEN 'owner' THEN RAISE(ABORT, 'AK001 invalid_name: owner must be text of 1 to 255 bytes without NUL')
   END;
 END;
 
@@ -19,6 +21,7 @@ BEGIN
   INSERT INTO __alkstore_check_name(what, name) VALUES (NEW.what, NEW.name);
   SELECT CASE NEW.what
     WHEN 'queue' THEN RAISE(ABORT, 'AK001 invalid_name: queue must not start with the reserved prefix __alkstore_')
+    WHEN 'name' THEN RAISE(ABORT, 'AK001 invalid_name: name must not start with the reserved prefix __alkstore_')
   END
   WHERE substr(NEW.name, 1, 11) = '__alkstore_';
 END;

@@ -23,13 +23,15 @@ CREATE TABLE IF NOT EXISTS alkstore_enqueue (
   dead_letter_retention_s
 );
 
-CREATE TRIGGER IF NOT EXISTS __alkstore_enqueue_check BEFORE INSERT ON alkstore_enqueue
+-- The payload and the options that a job is made of, or what is wrong with them.
+CREATE VIEW IF NOT EXISTS __alkstore_check_job(
+  payload, delay_s, run_at, priority, expires_s, max_attempts, visibility_timeout_s, backoff_base_s,
+  dead_letter_retention_s) AS
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL WHERE 0;
+
+CREATE TRIGGER IF NOT EXISTS __alkstore_check_job_call INSTEAD OF INSERT ON __alkstore_check_job
 BEGIN
-  INSERT INTO __alkstore_check_public_name(what, name) VALUES ('queue', NEW.queue);
   SELECT CASE
-    -- SQLite shows an id that it is still to choose as -1.
-    WHEN NEW.job_id <> -1 THEN
-      RAISE(ABORT, 'AK003 invalid_option: job_id is chosen by the queue')
     WHEN typeof(NEW.payload) IN ('null', 'blob') OR instr(CAST(NEW.payload AS BLOB), x'00') > 0
       OR NOT json_valid(CAST(NEW.payload AS TEXT)) THEN
       RAISE(ABORT, 'AK002 invalid_payload: the payload is not JSON text')
@@ -52,6 +54,19 @@ BEGIN
       OR NEW.dead_letter_retention_s NOT BETWEEN 0 AND 2147483647 THEN
       RAISE(ABORT, 'AK003 invalid_option: dead_letter_retention_s must be a whole number from 0 to 2147483647')
   END;
+END;
+
+CREATE TRIGGER IF NOT EXISTS __alkstore_enqueue_check BEFORE INSERT ON alkstore_enqueue
+BEGIN
+  INSERT INTO __alkstore_check_public_name(what, name) VALUES ('queue', NEW.queue);
+  -- SQLite shows an id that it is still to choose as -1.
+  SELECT RAISE(ABORT, 'AK003 invalid_option: job_id is chosen by the queue') WHERE NEW.job_id <> -1;
+  INSERT INTO __alkstore_check_job(
+    payload, delay_s, run_at, priority, expires_s, max_attempts, visibility_timeout_s, backoff_base_s,
+    dead_letter_retention_s)
+  VALUES (
+    NEW.payload, NEW.delay_s, NEW.run_at, NEW.priority, NEW.expires_s, NEW.max_attempts, NEW.visibility_timeout_s,
+    NEW.backoff_base_s, NEW.dead_letter_retention_s);
 END;
 
 CREATE TRIGGER IF NOT EXISTS __alkstore_enqueue_call AFTER INSERT ON alkstore_enqueue
