@@ -15,7 +15,7 @@ DECLARE
   moment timestamptz := alkstore._now();
   due alkstore._schedule%ROWTYPE;
   missed bigint;
-  fired alkstore.fired_schedule;
+  fired alkstore.fired_schedule[];
 BEGIN
   -- Rows that another caller is firing are passed over: the lock is what keeps a boundary from firing twice.
   FOR due IN
@@ -26,26 +26,27 @@ BEGIN
   LOOP
     missed := floor(extract(epoch FROM moment - due.next_run_at) / due.interval_s) + 1;
     BEGIN
-      FOR fired IN
-        SELECT due.name, due.queue, e.id, b.boundary
+      fired := ARRAY(
+        SELECT ROW(due.name, due.queue, e.id, b.boundary)::alkstore.fired_schedule
         FROM (
           SELECT due.next_run_at + make_interval(secs => due.interval_s * step) AS boundary
           FROM generate_series(0, least(missed, 64) - 1) step) b
         CROSS JOIN LATERAL alkstore._enqueue(
           due.queue, ARRAY[due.payload], NULL, b.boundary, due.priority, due.expires_s, due.max_attempts, NULL, NULL, NULL) e (id)
-      LOOP
-        RETURN NEXT fired;
-      END LOOP;
+        ORDER BY b.boundary);
       UPDATE alkstore._schedule s SET
         next_run_at = due.next_run_at + make_interval(secs => due.interval_s * missed),
         last_error = NULL
       WHERE s.name = due.name;
+      -- Only now is it sure that these jobs stay.
+      RETURN QUERY SELECT f.name, f.queue, f.job_id, f.boundary FROM unnest(fired) f;
     EXCEPTION
       WHEN serialization_failure OR deadlock_detected THEN
         RAISE;
       WHEN OTHERS THEN
         -- One bad schedule must not stop the others; it is tried again at the next call.
-        UPDATE alkstore._schedule s SET last_error = alkstore._cut(SQLERRM) WHERE s.name = due.name;
+        UPDATE alkstore._schedule s SET last_error = alkstore._cut(SQLERRM)
+        WHERE s.name = due.name AND s.last_error IS DISTINCT FROM alkstore._cut(SQLERRM);
     END;
   END LOOP;
 END $$;
