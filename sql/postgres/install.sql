@@ -73,6 +73,14 @@ SELECT 'alkstore ' || alkstore.version() || ' is installed already';
 \ir ops/locks.sql
 \ir queue/get_job.sql
 
+-- the outbox
+\ir outbox/names.sql
+\ir outbox/outbox_enqueue.sql
+\ir outbox/outbox_claim.sql
+\ir outbox/outbox_get_job.sql
+\ir outbox/outbox_cancel.sql
+\ir outbox/outbox_sweep_expired.sql
+
 -- last, since it speaks of everything above
 \ir core/privileges.sql
 

@@ -90,24 +90,22 @@ BEGIN
   WHERE j.id = last_picked;
 END $$;
 
-CREATE FUNCTION alkstore.claim(queue text, worker_id text, n bigint DEFAULT 1) RETURNS SETOF alkstore.claimed_job
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
--- Plans outlive the statistics that they were made on: the ordered index, whatever the server believes.
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+-- The claim proper; the queue's name is checked, and may be a reserved one. Called with the settings of claim.
+CREATE FUNCTION alkstore._claim(queue text, worker_id text, n bigint) RETURNS SETOF alkstore.claimed_job
+LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();
-  wanted bigint := coalesce(claim.n, 1);
+  wanted bigint := coalesce(_claim.n, 1);
   mark json := nullif(current_setting('alkstore._mark', true), '');
   pages bigint;
   picked bigint[];
 BEGIN
-  PERFORM alkstore._check_public_name('queue', claim.queue);
-  PERFORM alkstore._check_name('worker_id', claim.worker_id);
+  PERFORM alkstore._check_name('worker_id', _claim.worker_id);
   IF wanted <= 0 THEN
     RETURN;
   END IF;
-  IF mark->>0 <> claim.queue OR (mark->>1)::timestamptz <> moment THEN
+  IF mark->>0 <> _claim.queue OR (mark->>1)::timestamptz <> moment THEN
     mark := NULL;
   END IF;
 
@@ -117,10 +115,10 @@ BEGIN
     -- NULL: some row has become due, so the ready index is not the whole story.
     SELECT CASE WHEN mark IS NOT NULL OR NOT EXISTS (
         SELECT FROM alkstore._job j
-        WHERE j.queue = claim.queue AND NOT j.ready AND j.due_at <= moment)
+        WHERE j.queue = _claim.queue AND NOT j.ready AND j.due_at <= moment)
       THEN ARRAY(
         SELECT j.id FROM alkstore._job j
-        WHERE j.queue = claim.queue AND j.ready AND j.due_at <= moment
+        WHERE j.queue = _claim.queue AND j.ready AND j.due_at <= moment
           AND (j.expires_at IS NULL OR j.expires_at >= moment)
           AND (-j.priority, j.run_at, j.id) > (
             coalesce((mark->>2)::bigint, -2147483648), coalesce((mark->>3)::timestamptz, '-infinity'),
@@ -133,12 +131,12 @@ BEGIN
     mark := NULL;
   END LOOP;
   IF picked IS NULL THEN
-    picked := alkstore._pick_with_due(claim.queue, wanted, moment);
+    picked := alkstore._pick_with_due(_claim.queue, wanted, moment);
   ELSIF cardinality(picked) > 0
     AND (mark IS NOT NULL OR
       pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass) - pages > 20 + cardinality(picked) / 50)
   THEN
-    PERFORM alkstore._set_mark(claim.queue, moment, picked[cardinality(picked)]);
+    PERFORM alkstore._set_mark(_claim.queue, moment, picked[cardinality(picked)]);
   END IF;
   IF cardinality(picked) = 0 THEN
     RETURN;
@@ -147,7 +145,7 @@ BEGIN
   RETURN QUERY
   WITH taken AS (
     UPDATE alkstore._job j SET
-      worker_id = claim.worker_id,
+      worker_id = _claim.worker_id,
       claimed_at = moment,
       attempts = j.attempts + 1,
       claim_expires_at = moment + make_interval(secs => j.visibility_timeout_s),
@@ -161,6 +159,16 @@ BEGIN
     t.run_at, t.expires_at, t.created_at
   FROM taken t
   ORDER BY t.priority DESC, t.run_at, t.id;
+END $$;
+
+CREATE FUNCTION alkstore.claim(queue text, worker_id text, n bigint DEFAULT 1) RETURNS SETOF alkstore.claimed_job
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- Plans outlive the statistics that they were made on: the ordered index, whatever the server believes.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+AS $$
+BEGIN
+  PERFORM alkstore._check_public_name('queue', claim.queue);
+  RETURN QUERY SELECT * FROM alkstore._claim(claim.queue, claim.worker_id, claim.n);
 END $$;
 COMMENT ON FUNCTION alkstore.claim(text, text, bigint) IS
 'Hands out up to n ready jobs to a worker, by priority (higher first), run_at, id. Each is the worker''s until claim_expires_at;

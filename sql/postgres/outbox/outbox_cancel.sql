@@ -1,0 +1,13 @@
+-- outbox_cancel: a message that shall not go out after all.
+
+CREATE FUNCTION alkstore.outbox_cancel(outbox text, job_id bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+AS $$
+BEGIN
+  DELETE FROM alkstore._job j
+  WHERE j.id = outbox_cancel.job_id AND j.queue = alkstore._outbox_queue(outbox_cancel.outbox);
+  RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION alkstore.outbox_cancel(text, bigint) IS
+'Deletes a message that is waiting or in delivery. False when there is none (a dead one stays). Errors: AK001 invalid_name.';
