@@ -33,7 +33,8 @@ BEGIN IMMEDIATE;
 .read sql/sqlite/core/clock.sql
 .read sql/sqlite/core/names.sql
 
--- the life of a job
+-- the life of a job, and of a message in an outbox
+.read sql/sqlite/outbox/names.sql
 .read sql/sqlite/queue/tables.sql
 .read sql/sqlite/queue/enqueue.sql
 .read sql/sqlite/queue/claim.sql

@@ -12,6 +12,10 @@ POSTGRES_ALONE = {
     "core/wake.sql": "SQLite consumers watch PRAGMA data_version",
     "core/privileges.sql": "SQLite has no roles",
     "queue/get_job.sql": "in SQLite a SELECT from alkstore_jobs",
+    **{
+        f"outbox/outbox_{call}.sql": "in SQLite column outbox of the queue's call, see outbox/names.sql"
+        for call in ("enqueue", "claim", "get_job", "cancel", "sweep_expired")
+    },
 }
 SQLITE_ALONE: dict[str, str] = {}
 

@@ -10,6 +10,7 @@ BEGIN
     WHEN 'worker_id' THEN RAISE(ABORT, 'AK001 invalid_name: worker_id must be text of 1 to 255 bytes without NUL')
     WHEN 'name' THEN RAISE(ABORT, 'AK001 invalid_name: name must be text of 1 to 255 bytes without NUL')
     WHEN 'owner' THEN RAISE(ABORT, 'AK001 invalid_name: owner must be text of 1 to 255 bytes without NUL')
+    WHEN 'outbox' THEN RAISE(ABORT, 'AK001 invalid_name: outbox must be text of 1 to 237 bytes without NUL')
   END;
 END;
 
@@ -22,6 +23,7 @@ BEGIN
   SELECT CASE NEW.what
     WHEN 'queue' THEN RAISE(ABORT, 'AK001 invalid_name: queue must not start with the reserved prefix __alkstore_')
     WHEN 'name' THEN RAISE(ABORT, 'AK001 invalid_name: name must not start with the reserved prefix __alkstore_')
+    WHEN 'outbox' THEN RAISE(ABORT, 'AK001 invalid_name: outbox must not start with the reserved prefix __alkstore_')
   END
   WHERE substr(NEW.name, 1, 11) = '__alkstore_';
 END;

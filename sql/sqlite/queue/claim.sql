@@ -28,15 +28,16 @@ SELECT json_group_array(json_object(
   'expires_at', expires_at, 'created_at', created_at))
 FROM (SELECT * FROM alkstore_claimed LIMIT -1);
 
-CREATE VIEW IF NOT EXISTS alkstore_claim(queue, worker_id, n) AS SELECT NULL, NULL, NULL WHERE 0;
+CREATE VIEW IF NOT EXISTS alkstore_claim(queue, worker_id, n, outbox) AS SELECT NULL, NULL, NULL, NULL WHERE 0;
 
 CREATE TRIGGER IF NOT EXISTS __alkstore_claim_check INSTEAD OF INSERT ON alkstore_claim
 BEGIN
-  INSERT INTO __alkstore_check_public_name(what, name) VALUES ('queue', NEW.queue);
+  INSERT INTO __alkstore_check_target(queue, outbox) VALUES (NEW.queue, NEW.outbox);
   INSERT INTO __alkstore_check_name(what, name) VALUES ('worker_id', NEW.worker_id);
   SELECT RAISE(ABORT, 'AK003 invalid_option: n must be a whole number') WHERE typeof(NEW.n) NOT IN ('integer', 'null');
   INSERT INTO __alkstore_claim(queue, worker_id, n, now)
-  SELECT NEW.queue, NEW.worker_id, max(0, coalesce(NEW.n, 1)), now FROM __alkstore_clock;
+  SELECT coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue), NEW.worker_id, max(0, coalesce(NEW.n, 1)), now
+  FROM __alkstore_clock;
 END;
 
 -- The claim proper: arguments checked, the clock read once.

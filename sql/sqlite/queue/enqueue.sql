@@ -20,7 +20,8 @@ CREATE TABLE IF NOT EXISTS alkstore_enqueue (
   max_attempts,
   visibility_timeout_s,
   backoff_base_s,
-  dead_letter_retention_s
+  dead_letter_retention_s,
+  outbox
 );
 
 -- The payload and the options that a job is made of, or what is wrong with them.
@@ -58,7 +59,10 @@ END;
 
 CREATE TRIGGER IF NOT EXISTS __alkstore_enqueue_check BEFORE INSERT ON alkstore_enqueue
 BEGIN
-  INSERT INTO __alkstore_check_public_name(what, name) VALUES ('queue', NEW.queue);
+  INSERT INTO __alkstore_check_target(queue, outbox) VALUES (NEW.queue, NEW.outbox);
+  SELECT RAISE(ABORT, 'AK003 invalid_option: an outbox has the default visibility timeout, backoff and retention')
+  WHERE NEW.outbox IS NOT NULL
+    AND coalesce(NEW.visibility_timeout_s, NEW.backoff_base_s, NEW.dead_letter_retention_s) IS NOT NULL;
   -- SQLite shows an id that it is still to choose as -1.
   SELECT RAISE(ABORT, 'AK003 invalid_option: job_id is chosen by the queue') WHERE NEW.job_id <> -1;
   INSERT INTO __alkstore_check_job(
@@ -77,7 +81,7 @@ BEGIN
     id, queue, payload, priority, max_attempts, visibility_timeout_s, backoff_base_s, dead_letter_retention_s,
     created_at, run_at, expires_at, ready, due_at)
   SELECT
-    NEW.job_id, NEW.queue, NEW.payload, coalesce(NEW.priority, 0), coalesce(NEW.max_attempts, 3),
+    NEW.job_id, coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue), NEW.payload, coalesce(NEW.priority, 0), coalesce(NEW.max_attempts, 3),
     coalesce(NEW.visibility_timeout_s, 300), coalesce(NEW.backoff_base_s, 5), NEW.dead_letter_retention_s,
     t.now, t.due, t.now + NEW.expires_s, t.due <= t.now, t.due
   FROM (SELECT c.now, coalesce(c.now + NEW.delay_s, NEW.run_at, c.now) AS due FROM __alkstore_clock c) t;

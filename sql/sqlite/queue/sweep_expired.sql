@@ -14,12 +14,13 @@ INSERT OR IGNORE INTO __alkstore_swept (id, expired, pruned) VALUES (1, 0, 0);
 -- alkstore_swept: what the last sweep of this database did. Read it in the sweep's own transaction.
 CREATE VIEW IF NOT EXISTS alkstore_swept(expired, pruned) AS SELECT expired, pruned FROM __alkstore_swept;
 
-CREATE VIEW IF NOT EXISTS alkstore_sweep_expired(queue) AS SELECT NULL WHERE 0;
+CREATE VIEW IF NOT EXISTS alkstore_sweep_expired(queue, outbox) AS SELECT NULL, NULL WHERE 0;
 
 CREATE TRIGGER IF NOT EXISTS __alkstore_sweep_expired_check INSTEAD OF INSERT ON alkstore_sweep_expired
 BEGIN
-  INSERT INTO __alkstore_check_public_name(what, name) VALUES ('queue', NEW.queue);
-  INSERT INTO __alkstore_sweep_expired(queue, now) SELECT NEW.queue, now FROM __alkstore_clock;
+  INSERT INTO __alkstore_check_target(queue, outbox) VALUES (NEW.queue, NEW.outbox);
+  INSERT INTO __alkstore_sweep_expired(queue, now)
+  SELECT coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue), now FROM __alkstore_clock;
 END;
 
 -- The sweep proper: arguments checked, the clock read once.
