@@ -92,11 +92,13 @@ class SqliteEngine:
         claims = json.dumps(list(zip(job_ids, attempts, strict=True)))
         return len(self._call(tx, sql, (queue, claims)))
 
-    def get_job(self, tx: object, queue: str, job_id: int) -> Sequence[Any] | None:
-        columns = ", ".join(JOB_COLUMNS)
-        sql = f"SELECT {columns} FROM alkstore_jobs WHERE queue = ? AND job_id = ?"
+    def get_job(self, tx: object, queue: str, job_id: int) -> list[Any] | None:
+        # As JSON too: a caller's connection may have its own idea of text and of columns.
+        sql = f"""
+            SELECT json_array({", ".join(JOB_COLUMNS)})
+            FROM alkstore_jobs WHERE queue = ? AND job_id = ?"""
         rows = self._call(tx, sql, (queue, job_id))
-        return rows[0] if rows else None
+        return json.loads(rows[0][0]) if rows else None
 
     def sweep_expired(self, tx: object, queue: str) -> tuple[int, int]:
         sql = """
