@@ -1,8 +1,9 @@
+-- names and scope
 BEGIN;
+SELECT plan(15);
 \ir ../clock.sql
 \ir ../_effects.sql
 \ir ../_answers.sql
-SELECT plan(15);
 
 SELECT pg_temp.fresh();
 SELECT is(
