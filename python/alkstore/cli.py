@@ -55,7 +55,3 @@ def _install(options: argparse.Namespace) -> str:
     if install(options.target, schema=options.schema):
         return f"installed alkstore {SCHEMA_VERSION}"
     return f"alkstore {SCHEMA_VERSION} is already installed"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The command line: what it prints, its exit status, and never a traceback."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import alkstore
+from alkstore import cli
+from alkstore._sql import SCHEMA_VERSION, installer
+from tests.harness.server import free_port
+
+INSTALLED = f"installed alkstore {SCHEMA_VERSION}\n"
+ALREADY_INSTALLED = f"alkstore {SCHEMA_VERSION} is already installed\n"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a command."""
+    try:
+        status = cli.main(arguments)
+    except SystemExit as left:  # argparse's own way out
+        status = int(left.code or 0)
+    output = capsys.readouterr()
+    return status, output.out, output.err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version") == (0, f"alkstore {alkstore.__version__}\n", "")
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+def test_sql_prints_the_installer(capsys: pytest.CaptureFixture[str], engine: str) -> None:
+    assert run(capsys, "sql", engine) == (0, installer(engine), "")
+
+
+def test_what_sql_prints_installs_without_the_package(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path, empty_pg_url: str
+) -> None:
+    _, sql, _ = run(capsys, "sql", "sqlite")
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        connection.executescript(sql)
+    _, sql, _ = run(capsys, "sql", "postgres")
+    with psycopg.connect(empty_pg_url) as connection:
+        connection.execute(sql.encode())
+    for target in (sqlite_path, empty_pg_url):
+        with alkstore.open(target) as store:
+            assert store.queue("q").enqueue(1) == 1
+
+
+@pytest.mark.parametrize("form", ["{}", "sqlite:///{}"])
+def test_install_into_a_file(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path, form: str
+) -> None:
+    target = form.format(sqlite_path)
+    assert run(capsys, "install", target) == (0, INSTALLED, "")
+    with alkstore.open(sqlite_path) as store:
+        store.queue("q").enqueue(1)
+    assert run(capsys, "install", target) == (0, ALREADY_INSTALLED, "")
+    with alkstore.open(sqlite_path) as store:
+        assert store.queue("q").get_job(1) is not None
+
+
+def test_installing_leaves_the_journal_mode_of_a_file_alone(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path
+) -> None:
+    run(capsys, "install", str(sqlite_path))
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchall() == [("delete",)]
+
+
+def test_install_into_postgresql(capsys: pytest.CaptureFixture[str], empty_pg_url: str) -> None:
+    assert run(capsys, "install", empty_pg_url) == (0, INSTALLED, "")
+    with alkstore.open(empty_pg_url) as store:
+        store.queue("q").enqueue(1)
+    assert run(capsys, "install", empty_pg_url) == (0, ALREADY_INSTALLED, "")
+    with alkstore.open(empty_pg_url) as store:
+        assert store.queue("q").get_job(1) is not None
+
+
+@pytest.mark.parametrize("schema", ["Jobs-2", "q\"'%I$$;--", "%s"])
+def test_install_into_another_schema(
+    capsys: pytest.CaptureFixture[str], empty_pg_url: str, schema: str
+) -> None:
+    install = ("install", empty_pg_url, "--schema", schema)
+    assert run(capsys, *install) == (0, INSTALLED, "")
+    assert run(capsys, *install) == (0, ALREADY_INSTALLED, "")
+    with alkstore.open(empty_pg_url, schema=schema) as store:
+        queue = store.queue("q")
+        assert queue.enqueue_batch([1, alkstore.RawJson(" 2 ")]) == [1, 2]
+        first, second = queue.claim_batch("w", 2)
+        assert first.retry("x")
+        assert second.ack()
+        assert queue.get_job(1) is not None
+        assert queue.sweep_expired() == (0, 0)
+        assert queue.next_due() is not None
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a failing command says."""
+    status, output, error = run(capsys, *arguments)
+    assert (status, output) == (1, "")
+    assert error.startswith("alkstore: ")
+    assert error.endswith("\n")
+    assert error.count("\n") == 1
+    return error
+
+
+def test_a_file_that_is_no_database(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("no database\n" * 200)
+    assert "file is not a database" in failure(capsys, "install", str(file))
+    assert str(tmp_path) in failure(capsys, "install", str(tmp_path / "missing" / "app.db"))
+
+
+def test_a_server_that_is_down(capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"postgresql://postgres:secret@127.0.0.1:{free_port()}/postgres"
+    error = failure(capsys, "install", url)
+    assert "Connection refused" in error
+    assert "secret" not in error
+
+
+def test_a_target_of_neither_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "sqlite:///PATH" in failure(capsys, "install", "mysql://localhost/app")
+
+
+def test_a_user_who_may_not_create_a_schema(
+    capsys: pytest.CaptureFixture[str], empty_pg_url: str
+) -> None:
+    role = "pg_monitor"  # may connect to nothing by itself, so as the session's role
+    url = f"{empty_pg_url}?options=-c%20role%3D{role}"
+    assert "permission denied for database" in failure(capsys, "install", url)
+
+
+def test_another_version(capsys: pytest.CaptureFixture[str], sqlite_path: Path) -> None:
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        connection.execute("CREATE VIEW alkstore_version(version) AS SELECT '9.9.9'")
+    error = failure(capsys, "install", str(sqlite_path))
+    assert "9.9.9" in error
+    assert SCHEMA_VERSION in error
+
+
+@pytest.mark.parametrize("arguments", [(), ("sql",), ("sql", "oracle"), ("install",), ("run",)])
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    status, output, error = run(capsys, *arguments)
+    assert (status, output) == (2, "")
+    assert error.startswith("usage: alkstore")
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    command = [sys.executable, "-m", "alkstore", "sql", "postgres"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
