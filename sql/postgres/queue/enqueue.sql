@@ -80,6 +80,7 @@ CREATE FUNCTION alkstore.enqueue(
   backoff_base_s bigint DEFAULT NULL, dead_letter_retention_s bigint DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET bytea_output = hex  -- in which no blob is JSON
 AS $$
 BEGIN
   PERFORM alkstore._check_public_name('queue', enqueue.queue);
@@ -104,6 +105,7 @@ CREATE FUNCTION alkstore.enqueue_batch(
   backoff_base_s bigint DEFAULT NULL, dead_letter_retention_s bigint DEFAULT NULL)
 RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET bytea_output = hex  -- in which no blob is JSON
 AS $$
 DECLARE
   batch json;
