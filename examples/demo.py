@@ -1,0 +1,249 @@
+"""Fingerprints of a tree of files: one job per file, four worker processes, two accidents.
+
+Run it by `make demo`. DIR=… is the tree, by default Python's standard library; ALKSTORE_URL=… the
+database, by default SQLite in a temporary folder.
+
+A file vanishes before a worker reads it: its job is retried and ends as a dead letter. A worker
+gets stuck with jobs in hand and is killed: others do its jobs when its claims have expired.
+Exit code 1 if a job was lost, done without its record, done twice, or recorded wrongly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import secrets
+import signal
+import sqlite3
+import sys
+import sysconfig
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import alkstore
+
+BATCH = 25
+VISIBILITY_TIMEOUT_S = 3  # short, to see the killed worker's jobs come back
+SPAWN = multiprocessing.get_context("spawn")  # no process inherits another's connections
+
+
+def main() -> int:
+    tree = Path(os.environ.get("DIR") or sysconfig.get_path("stdlib"))
+    files = files_under(tree)
+    if not files:
+        raise SystemExit(f"demo: no files under {tree}")
+    sys.stdout.reconfigure(errors="backslashreplace")  # a file's name need not be text
+    with tempfile.TemporaryDirectory(prefix="alkstore-demo-") as scratch:
+        target = os.environ.get("ALKSTORE_URL") or str(Path(scratch, "demo.db"))
+        doomed = Path(scratch, "gone-before-it-was-read")
+        doomed.touch()
+        try:
+            alkstore.install(target)  # where it is not there yet
+            with alkstore.open(target, busy_timeout_s=60) as store, closing(Demo(store)) as demo:
+                print(f"{tree}: {len(files):,} files, and one that will vanish", flush=True)
+                demo.enqueue([doomed, *files])
+                doomed.unlink()
+                demo.run_workers(target)
+                return demo.report()
+        except alkstore.AlkstoreError as error:
+            raise SystemExit(f"demo: {error}") from error
+
+
+def files_under(tree: Path) -> list[Path]:
+    """The regular files, without folders that are not the library's or that Python writes into."""
+    skipped = {"__pycache__", "site-packages", "dist-packages"}
+    files = (path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+    return sorted(path for path in files if skipped.isdisjoint(path.relative_to(tree).parts))
+
+
+class LostClaims(Exception):
+    """Claims of a batch have expired meanwhile: those jobs are for others to do."""
+
+
+def work(target: str, queue_name: str, number: int, stuck: Event) -> None:
+    """One worker process: takes batch after batch until the queue holds nothing at all."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent, which kills us
+    with alkstore.open(target, busy_timeout_s=60) as store:
+        queue = store.queue(queue_name)
+        if number != 1:
+            stuck.wait(timeout=10)  # or nothing might be left for the first one to get stuck with
+        batches = 0
+        while True:
+            claims = queue.claim_batch(f"worker-{number}", BATCH)
+            batches += bool(claims)
+            if claims and number == 1 and batches == 2:
+                stuck.set()
+                multiprocessing.parent_process().join()
+            elif claims:
+                with suppress(LostClaims):
+                    work_on(claims, store, queue)
+            elif queue.next_due() is None:
+                return
+            else:  # a retry has to wait, or others hold claims that may yet expire
+                time.sleep(0.1)
+
+
+def work_on(claims: list[alkstore.JobHandle], store: alkstore.Store, queue: alkstore.Queue) -> None:
+    next_heartbeat = time.monotonic() + VISIBILITY_TIMEOUT_S / 3
+
+    def alive() -> None:
+        nonlocal next_heartbeat
+        if time.monotonic() > next_heartbeat:
+            with store.transaction() as tx:
+                for claim in claims:
+                    claim.heartbeat(tx=tx)
+            next_heartbeat = time.monotonic() + VISIBILITY_TIMEOUT_S / 3
+
+    done, failed = [], []
+    for claim in claims:
+        try:
+            done.append((claim, *fingerprint(claim.payload, alive)))
+        except OSError as error:
+            failed.append((claim, error.strerror))
+    with store.transaction() as tx:  # acks and records become true together, or not at all
+        if queue.ack_batch([claim for claim, *_ in done], tx=tx) < len(done):
+            raise LostClaims
+        rows = [(claim.id, claim.attempt, *result, time.time()) for claim, *result in done]
+        retried = [claim for claim, reason in failed if claim.retry(reason, tx=tx)]
+        rows += [(claim.id, claim.attempt, None, None, time.time()) for claim in retried]
+        mark = "?" if isinstance(tx.connection, sqlite3.Connection) else "%s"
+        insert = f"INSERT INTO {queue.name} VALUES ({', '.join([mark] * 5)})"
+        tx.connection.cursor().executemany(insert, rows)
+
+
+def fingerprint(path: str, alive: Callable[[], None]) -> tuple[str, int]:
+    """SHA-256 and number of line ends, with a sign of life between the pieces of a long file."""
+    digest, lines = hashlib.sha256(), 0
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+            lines += piece.count(b"\n")
+            alive()
+    return digest.hexdigest(), lines
+
+
+class Demo:
+    """One run. Its queue and its business table have the same name, and are gone afterwards."""
+
+    def __init__(self, store: alkstore.Store) -> None:
+        self.store = store
+        self.queue = store.queue(
+            f"alkstore_demo_{secrets.token_hex(4)}",
+            visibility_timeout_s=VISIBILITY_TIMEOUT_S,
+            backoff_base_s=1,
+            dead_letter_retention_s=0,
+        )
+        self.paths: dict[int, Path] = {}  # by job id
+        self.started_at = time.time()
+
+    def enqueue(self, paths: list[Path]) -> None:
+        columns = "job_id bigint, attempt bigint, sha256 text, lines bigint, at double precision"
+        table = f"CREATE TABLE {self.queue.name} ({columns}, PRIMARY KEY (job_id, attempt))"
+        with self.store.transaction() as tx:
+            tx.connection.execute(table)
+            job_ids = self.queue.enqueue_batch((str(path) for path in paths), tx=tx)
+        self.paths = dict(zip(job_ids, paths, strict=True))
+
+    def jobs_left(self) -> dict[int, alkstore.JobRecord]:
+        with self.store.transaction() as tx:
+            jobs = [self.queue.get_job(job_id, tx) for job_id in self.paths]
+        return {job.id: job for job in jobs if job is not None}
+
+    def read(self, what: str) -> list[tuple[Any, ...]]:
+        with self.store.transaction() as tx:
+            return list(tx.connection.execute(f"SELECT {what} FROM {self.queue.name}"))
+
+    def run_workers(self, target: str) -> None:
+        """Start four workers, kill the one that got stuck, wait for the others."""
+        stuck = SPAWN.Event()
+        first, *others = workers = [
+            SPAWN.Process(target=work, args=(target, self.queue.name, number, stuck))
+            for number in range(1, 5)
+        ]
+        try:
+            for worker in workers:
+                worker.start()
+            with progress(len(self.paths) - 1) as show:  # the vanished one will never be done
+                done = 0
+                while any(worker.is_alive() for worker in others):
+                    time.sleep(0.1)
+                    before, [(done,)] = done, self.read("count(sha256)")
+                    if done > before:
+                        show(done)
+                    if stuck.is_set() and done > len(self.paths) / 3 and first.is_alive():
+                        first.kill()
+                        first.join()
+                        print("killed worker 1, which had jobs in hand", flush=True)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.join()
+
+    def report(self) -> int:
+        """Print what happened, check every job, and give the exit code."""
+        rows = self.read("job_id, attempt, sha256, at")
+        outcomes: dict[int, dict[int, str | None]] = defaultdict(dict)
+        for job_id, attempt, sha256, _ in rows:
+            outcomes[job_id][attempt] = sha256
+        left = self.jobs_left()
+        retries, reclaimed, dead, problems = 0, 0, [], []
+        for job_id, path in self.paths.items():
+            job = left.get(job_id)
+            last_attempt = job.attempts if job else max(outcomes[job_id], default=0)
+            digests = [sha256 for sha256 in outcomes[job_id].values() if sha256]
+            retries += len(outcomes[job_id].keys() - {last_attempt})
+            reclaimed += len(outcomes[job_id]) < last_attempt  # a claim ended without a word
+            if job and job.state == "dead" and not digests:
+                dead.append(f"{path}: {job.last_error}")
+            elif job or len(digests) != 1:
+                problems.append(f"{path}: {job.state if job else 'gone'}, {len(digests)} records")
+            elif digests != [digest_of(path)]:
+                problems.append(f"{path}: the record differs from the file")
+        first_time = [at for _, attempt, sha256, at in rows if attempt == 1 and sha256]
+        rate = len(first_time) / (max(first_time, default=time.time()) - self.started_at)
+        print(f"files done       {sum(sha256 is not None for _, _, sha256, _ in rows):,}")
+        print(f"retries          {retries:,}")
+        print(f"dead letters     {len(dead):,}", *dead, sep="\n                 ")
+        print(f"reclaimed jobs   {reclaimed:,}")
+        print(f"jobs per second  {rate:,.0f} (those done at the first attempt)")
+        print(f"problems         {len(problems):,}", *problems, sep="\n                 ")
+        return 1 if problems else 0
+
+    def close(self) -> None:
+        with self.store.transaction() as tx:
+            tx.connection.execute(f"DROP TABLE IF EXISTS {self.queue.name}")
+        while left := self.jobs_left():
+            for job_id in left:
+                self.queue.cancel(job_id)  # False for a dead one, which the sweep takes
+            self.queue.sweep_expired()
+            time.sleep(0.1)
+
+
+def digest_of(path: Path) -> str | None:
+    with suppress(OSError), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, plain lines elsewhere."""
+    if sys.stdout.isatty():
+        from rich.progress import Progress
+
+        with Progress() as bar:
+            task = bar.add_task("files", total=total)
+            yield lambda done: bar.update(task, completed=done)
+    else:
+        yield lambda done: print(f"{done:,} of {total:,}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
