@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -57,6 +59,8 @@ class PostgresEngine:
             check=ConnectionPool.check_connection,
             open=True,
         )
+        # A store that is never closed must not hold up the end of the program.
+        weakref.finalize(self, _close, self._pool, os.getpid())
 
     @staticmethod
     def install(url: str, schema: str) -> bool:
@@ -155,6 +159,11 @@ class PostgresEngine:
             if not isinstance(connection, psycopg.Connection):
                 raise TypeError(f"tx must be a Transaction or psycopg.Connection, not {tx!r}")
             return _rows(connection, sql, values)
+
+
+def _close(pool: ConnectionPool, owner: int) -> None:
+    if os.getpid() == owner:  # a fork would hang up on its parent's server
+        pool.close()
 
 
 def _parameters(url: str) -> dict[str, Any]:

@@ -366,3 +366,17 @@ def test_a_store_is_good_on_both_sides_of_a_fork(target: str, tmp_path: Path) ->
         [sys.executable, "-c", FORK, target], capture_output=True, text=True, check=True
     )
     assert done.stdout == "0 [2]\n"
+
+
+NEVER_CLOSED = """
+import sys, alkstore
+print(alkstore.open(sys.argv[1]).queue("q").enqueue(1))
+store = alkstore.open(sys.argv[1])
+print(store.queue("q").enqueue(2))
+"""
+
+
+def test_a_store_that_is_never_closed_does_not_hold_up_the_program(target: str) -> None:
+    program = [sys.executable, "-c", NEVER_CLOSED, target]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=4)
+    assert (done.stdout, done.stderr) == ("1\n2\n", "")
