@@ -127,17 +127,17 @@ class JobHandle(Job):
         *,
         tx: Tx | None = None,
     ) -> bool:
-        """Try again in `delay_s` seconds (None: the job's backoff), or bury it when this was the
-        last attempt. `error` stays readable as retry_error. SQL: retry. Raises InvalidOption.
+        """Hand the job back to be tried again, or bury it when this was the last attempt.
+
+        delay_s: seconds from now, None for the job's backoff. error: readable as retry_error, and
+        as last_error when buried. SQL: retry. Raises InvalidOption.
         """
         text = error_text(error)
         delay_s = integer_or_none("delay_s", delay_s)
         return self._accepted(tx, "retry", error=text, delay_s=delay_s)
 
     def release(self, *, tx: Tx | None = None) -> bool:
-        """Hand the job back unused, for anyone to claim at once; no attempt is spent.
-        SQL: release.
-        """
+        """Hand the job back unused: claimable at once, no attempt spent. SQL: release."""
         return self._accepted(tx, "release")
 
     def fail(self, error: str | BaseException | None = None, *, tx: Tx | None = None) -> bool:
@@ -145,9 +145,9 @@ class JobHandle(Job):
         return self._accepted(tx, "fail", error=error_text(error))
 
     def heartbeat(self, extend_s: int | None = None, *, tx: Tx | None = None) -> bool:
-        """Set the claim to expire `extend_s` seconds from now (None: the job's visibility
-        timeout). claim_expires_at of this object stays as it was. SQL: heartbeat.
-        Raises InvalidOption.
+        """Make the claim expire `extend_s` seconds from now, by default the visibility timeout.
+
+        claim_expires_at of this object stays as it was. SQL: heartbeat. Raises InvalidOption.
         """
         extend_s = integer_or_none("extend_s", extend_s)
         return self._accepted(tx, "heartbeat", extend_s=extend_s)

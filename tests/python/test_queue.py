@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import FrozenInstanceError, fields
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -382,6 +383,23 @@ def test_the_time_zone_of_the_session_does_not_matter(pg_url: str, zone: str) ->
         assert handle.retry(delay_s=59)
         assert read(queue, handle.id).run_at == after(60)
         assert read(queue, 2).run_at == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+def test_calls_that_change_nothing_wake_no_watcher_of_the_file(sqlite_path: Path) -> None:
+    with alkstore.open(sqlite_path) as store, closing(sqlite3.connect(sqlite_path)) as watcher:
+        queue = store.queue("q")
+        queue.enqueue(1)
+        claim(queue)
+        assert queue.claim_one("w") is None  # clears what the claim before had left
+        before = watcher.execute("PRAGMA data_version").fetchall()
+        assert queue.claim_batch("w", 10) == []
+        assert queue.sweep_expired() == (0, 0)
+        assert queue.ack_batch([987654321]) == 0
+        assert queue.cancel(987654321) is False
+        assert queue.next_due() is not None
+        assert watcher.execute("PRAGMA data_version").fetchall() == before
+        queue.enqueue(2)
+        assert watcher.execute("PRAGMA data_version").fetchall() != before
 
 
 # -- values ---------------------------------------------------------------------------------------
