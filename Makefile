@@ -14,7 +14,7 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build test test-sql-postgres test-sql-sqlite test-python lint demo clean
+.PHONY: help venv build test test-sql-postgres test-isolation test-sql-sqlite test-python lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -22,6 +22,7 @@ help:
 	@echo 'make build               the one-file installers, build/alkstore-{postgres,sqlite}.sql'
 	@echo 'make test                all tests; PG=14 ... 18 chooses the PostgreSQL'
 	@echo 'make test-sql-postgres   the pgTAP suite'
+	@echo 'make test-isolation      races of several sessions, step by step, on PostgreSQL'
 	@echo 'make test-sql-sqlite     the SQLite SQL suite'
 	@echo 'make test-python         the Python suite, on both engines'
 	@echo 'make lint                the linters'
@@ -44,11 +45,14 @@ build:
 
 test: venv
 	$(PY) -m tests.harness.need sqlite3 pgtap
-	$(SERVER) $(MAKE) --no-print-directory test-sql-sqlite test-sql-postgres test-python
+	$(SERVER) $(MAKE) --no-print-directory test-sql-sqlite test-sql-postgres test-isolation test-python
 
 test-sql-postgres: venv
 	$(PY) -m tests.harness.need pgtap
 	$(SERVER) $(PY) -m tests.harness.pgtap
+
+test-isolation: venv
+	$(SERVER) $(PY) -m tests.harness.isolation
 
 # In memory; on a file with every pragma that changes how triggers run; in the sqlite3 shell.
 test-sql-sqlite: venv
