@@ -25,7 +25,7 @@ OWNER = "alkstore_isolation_owner"
 
 
 def isolationtester() -> Path:
-    """It comes with the server, or with Debian's client package; any version does for any server."""
+    """It comes with a server, or with Debian's client package; any version does for any server."""
     for _, bin_dir in sorted(system_servers().items(), reverse=True):
         program = bin_dir.parent / "lib/pgxs/src/test/isolation/isolationtester"
         if program.exists():
