@@ -11,7 +11,7 @@ BEGIN
   RETURN (
     SELECT e.id
     FROM alkstore._enqueue(
-      alkstore._outbox_queue(outbox_enqueue.outbox), ARRAY[alkstore._check_payload(outbox_enqueue.payload::text)],
+      alkstore._outbox_queue(outbox_enqueue.outbox), ARRAY[alkstore._check_payload(outbox_enqueue.payload)],
       outbox_enqueue.delay_s, outbox_enqueue.run_at, outbox_enqueue.priority, outbox_enqueue.expires_s,
       outbox_enqueue.max_attempts, NULL, NULL, NULL) e (id));
 END $$;

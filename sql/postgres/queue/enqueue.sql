@@ -1,8 +1,9 @@
 -- enqueue, enqueue_batch: all options are resolved here, once, onto the row.
 
--- JSON text, or AK002. The block costs a subtransaction without an id, since it writes nothing.
-CREATE FUNCTION alkstore._check_payload(payload text) RETURNS json
-LANGUAGE plpgsql IMMUTABLE
+-- The value as JSON, or AK002. The block costs a subtransaction without an id, since it writes nothing.
+-- format() prints a value of any type; a cast could be the caller's own function, run with the rights of our owner.
+CREATE FUNCTION alkstore._check_payload(payload anycompatible) RETURNS json
+LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
   detail text;
@@ -11,7 +12,7 @@ BEGIN
     RAISE EXCEPTION 'invalid_payload: the payload is NULL'
       USING ERRCODE = 'AK002', HINT = 'The JSON value null is written ''null''.';
   END IF;
-  RETURN payload::json;
+  RETURN format('%s', payload)::json;
 EXCEPTION
   WHEN invalid_text_representation OR statement_too_complex THEN
     GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
@@ -87,7 +88,7 @@ BEGIN
   RETURN (
     SELECT e.id
     FROM alkstore._enqueue(
-      enqueue.queue, ARRAY[alkstore._check_payload(enqueue.payload::text)], enqueue.delay_s, enqueue.run_at,
+      enqueue.queue, ARRAY[alkstore._check_payload(enqueue.payload)], enqueue.delay_s, enqueue.run_at,
       enqueue.priority, enqueue.expires_s, enqueue.max_attempts, enqueue.visibility_timeout_s,
       enqueue.backoff_base_s, enqueue.dead_letter_retention_s) e (id));
 END $$;
@@ -111,7 +112,7 @@ DECLARE
   batch json;
 BEGIN
   PERFORM alkstore._check_public_name('queue', enqueue_batch.queue);
-  batch := alkstore._check_payload(enqueue_batch.payloads::text);
+  batch := alkstore._check_payload(enqueue_batch.payloads);
   IF json_typeof(batch) <> 'array' THEN
     RAISE EXCEPTION 'invalid_payload: payloads must be one JSON array'
       USING ERRCODE = 'AK002', HINT = format('It is a JSON %s.', json_typeof(batch));

@@ -34,7 +34,7 @@ BEGIN
   INSERT INTO alkstore._schedule AS s (
     name, spec, interval_s, queue, payload, priority, max_attempts, expires_s, next_run_at, created_at)
   VALUES (
-    schedule.name, schedule.spec, seconds, schedule.queue, alkstore._check_payload(schedule.payload::text),
+    schedule.name, schedule.spec, seconds, schedule.queue, alkstore._check_payload(schedule.payload),
     coalesce(schedule.priority, 0), coalesce(schedule.max_attempts, 3), schedule.expires_s,
     moment + make_interval(secs => seconds), moment)
   -- The same spec keeps its next boundary: an application that registers at every start must still fire.
