@@ -24,6 +24,13 @@ DECLARE
 BEGIN
   PERFORM alkstore._check_name('owner', _acquire_lock.owner);
   PERFORM alkstore._check_ttl(_acquire_lock.ttl_s);
+  -- Looked at first: the upsert locks even a row that it then leaves alone, and would make the holder's renewal wait.
+  IF EXISTS (
+    SELECT 1 FROM alkstore._lock l
+    WHERE l.name = _acquire_lock.name AND l.owner <> _acquire_lock.owner AND l.expires_at >= moment)
+  THEN
+    RETURN false;
+  END IF;
   INSERT INTO alkstore._lock AS l (name, owner, acquired_at, expires_at)
   VALUES (_acquire_lock.name, _acquire_lock.owner, moment, moment + make_interval(secs => _acquire_lock.ttl_s))
   ON CONFLICT ON CONSTRAINT _lock_pkey DO UPDATE SET
