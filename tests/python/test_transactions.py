@@ -347,13 +347,17 @@ FORK = """
 import os, sys, alkstore
 store = alkstore.open(sys.argv[1])
 queue = store.queue("q")
-queue.enqueue(1)
+with store.transaction() as tx:
+    queue.enqueue(1, tx=tx)
+    inherited = tx.connection
 child = os.fork()
 if child == 0:
+    with store.transaction() as tx:
+        mine = tx.connection
     handle = queue.claim_one("child")
     done = handle is not None and handle.ack()
     store.close()
-    sys.exit(0 if done else 1)
+    sys.exit(0 if done and mine is not inherited else 1)
 _, status = os.waitpid(child, 0)
 queue.enqueue(2)
 print(os.waitstatus_to_exitcode(status), [handle.payload for handle in queue.claim_batch("w", 9)])
