@@ -1,11 +1,11 @@
--- Tools for tests that look at what a call does to the jobs: \ir this file after clock.sql.
+-- Tools for tests that look at what a call does to the storage: \ir this file after clock.sql.
 
--- A fresh start, as every SQLite test has it: no jobs, ids from 1, the clock at 1000000000.
+-- A fresh start, as every SQLite test has it: nothing stored, ids from 1, the clock at 1000000000.
 CREATE FUNCTION pg_temp.fresh() RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
-  TRUNCATE alkstore._job, alkstore._dead_job RESTART IDENTITY;
+  TRUNCATE alkstore._job, alkstore._dead_job, alkstore._schedule, alkstore._lock RESTART IDENTITY;
   PERFORM pg_temp.set_now('2001-09-09 01:46:40+00');
 END $$;
 
@@ -37,7 +37,11 @@ AS $$
   SELECT ARRAY(
     (SELECT (j.ctid, j.*)::text FROM alkstore._job j ORDER BY j.id)
     UNION ALL
-    (SELECT (d.ctid, d.*)::text FROM alkstore._dead_job d ORDER BY d.id))
+    (SELECT (d.ctid, d.*)::text FROM alkstore._dead_job d ORDER BY d.id)
+    UNION ALL
+    (SELECT (s.ctid, s.*)::text FROM alkstore._schedule s ORDER BY s.name)
+    UNION ALL
+    (SELECT (l.ctid, l.*)::text FROM alkstore._lock l ORDER BY l.name))
 $$;
 
 -- What a call gives, its value or its SQLSTATE, and what it does to the storage:
