@@ -1,11 +1,10 @@
 """Fingerprints of a tree of files: one job per file, four worker processes, two accidents.
 
 Run it by `make demo`. DIR=… is the tree, by default Python's standard library; ALKSTORE_URL=… the
-database, by default SQLite in a temporary folder.
-
-A file vanishes before a worker reads it: its job is retried and ends as a dead letter. A worker
-gets stuck with jobs in hand and is killed: others do its jobs when its claims have expired.
-Exit code 1 if a job was lost, done without its record, done twice, or recorded wrongly.
+database, by default SQLite in a temporary folder. A file vanishes before a worker reads it: its job
+is retried and ends as a dead letter. A worker gets stuck with jobs in hand and is killed: others do
+its jobs when its claims have expired. Exit code 1 if a job was lost, done without its record, done
+twice, or recorded wrongly.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ SPAWN = multiprocessing.get_context("spawn")  # no process inherits another's co
 
 def main() -> int:
     tree = Path(os.environ.get("DIR") or sysconfig.get_path("stdlib"))
-    files = files_under(tree)
-    if not files:
+    if not (files := files_under(tree)):
         raise SystemExit(f"demo: no files under {tree}")
     sys.stdout.reconfigure(errors="backslashreplace")  # a file's name need not be text
     with tempfile.TemporaryDirectory(prefix="alkstore-demo-") as scratch:
@@ -58,9 +56,11 @@ def main() -> int:
 
 def files_under(tree: Path) -> list[Path]:
     """The regular files, without folders that are not the library's or that Python writes into."""
-    skipped = {"__pycache__", "site-packages", "dist-packages"}
-    files = (path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
-    return sorted(path for path in files if skipped.isdisjoint(path.relative_to(tree).parts))
+    paths = []
+    for folder, subfolders, names in os.walk(tree):
+        subfolders[:] = set(subfolders) - {"__pycache__", "site-packages", "dist-packages"}
+        paths += [Path(folder, name) for name in names]
+    return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
 class LostClaims(Exception):
