@@ -1,18 +1,20 @@
 -- Roles: what a producer, a worker, a scheduler and an operator may call. None of them gets rights on tables.
+-- These functions run with the rights of who calls them: they grant what the caller could grant by hand, and no more.
 
 CREATE FUNCTION alkstore._grant_calls(role text, calls text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  schema_id oid := (SELECT c.relnamespace FROM pg_class c WHERE c.oid = 'alkstore._job'::regclass);
+  -- GRANT takes even a quoted "public" for everybody; no role has that name.
+  grantee regrole := format('%I', role)::regrole;
+  schema_id regnamespace := (SELECT c.relnamespace FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass);
   call regprocedure;
 BEGIN
-  EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', schema_id::regnamespace, _grant_calls.role);
+  EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', schema_id, grantee);
   FOR call IN
-    SELECT p.oid FROM pg_proc p
-    WHERE p.pronamespace = schema_id AND p.proname = ANY (_grant_calls.calls || '{version}')
+    SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = schema_id AND p.proname = ANY (calls || '{version}')
   LOOP
-    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', call, _grant_calls.role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', call, grantee);
   END LOOP;
 END $$;
 
@@ -48,19 +50,20 @@ CREATE FUNCTION alkstore.grant_operator(role text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  grantee regrole := format('%I', role)::regrole;
   ops_view regclass;
 BEGIN
-  PERFORM alkstore.grant_producer(grant_operator.role);
-  PERFORM alkstore.grant_worker(grant_operator.role);
-  PERFORM alkstore.grant_scheduler(grant_operator.role);
+  PERFORM alkstore.grant_producer(role);
+  PERFORM alkstore.grant_worker(role);
+  PERFORM alkstore.grant_scheduler(role);
   -- The views read the clock as the role that looks.
-  PERFORM alkstore._grant_calls(grant_operator.role, '{cancel,outbox_cancel,_now}');
+  PERFORM alkstore._grant_calls(role, '{cancel,outbox_cancel,_now}');
   FOR ops_view IN
-    SELECT v.oid FROM pg_class v
+    SELECT v.oid FROM pg_catalog.pg_class v
     WHERE v.relkind = 'v'
-      AND v.relnamespace = (SELECT c.relnamespace FROM pg_class c WHERE c.oid = 'alkstore._job'::regclass)
+      AND v.relnamespace = (SELECT c.relnamespace FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass)
   LOOP
-    EXECUTE format('GRANT SELECT ON %s TO %I', ops_view, grant_operator.role);
+    EXECUTE format('GRANT SELECT ON %s TO %s', ops_view, grantee);
   END LOOP;
 END $$;
 COMMENT ON FUNCTION alkstore.grant_operator(text) IS
@@ -70,17 +73,26 @@ CREATE FUNCTION alkstore.revoke_all(role text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  schema_name regnamespace := (SELECT c.relnamespace FROM pg_class c WHERE c.oid = 'alkstore._job'::regclass);
+  grantee regrole := format('%I', role)::regrole;
+  schema_id regnamespace;
+  owner regrole;
 BEGIN
-  EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA %s FROM %I', schema_name, revoke_all.role);
-  EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA %s FROM %I', schema_name, revoke_all.role);
-  EXECUTE format('REVOKE ALL ON SCHEMA %s FROM %I', schema_name, revoke_all.role);
+  SELECT c.relnamespace, c.relowner INTO schema_id, owner FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass;
+  IF grantee = owner THEN
+    RAISE EXCEPTION 'alkstore runs with the rights of its owner %, who cannot do without them', owner
+      USING ERRCODE = 'invalid_grant_operation';
+  END IF;
+  EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA %s FROM %s', schema_id, grantee);
+  EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA %s FROM %s', schema_id, grantee);
+  EXECUTE format('REVOKE ALL ON SCHEMA %s FROM %s', schema_id, grantee);
 END $$;
 COMMENT ON FUNCTION alkstore.revoke_all(text) IS
-'Takes back from a role all that the grant functions gave it. Only the owner of the schema can revoke.';
+'Takes back from a role all that the grant functions gave it; what it has by membership in other roles stays.
+Only the owner of the schema can revoke.';
 
--- PostgreSQL lets everybody execute a new function; here nobody may until granted.
+-- PostgreSQL lets everybody execute a new function and use a new type; here nobody may until granted.
 REVOKE ALL ON SCHEMA alkstore FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA alkstore FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA alkstore FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA alkstore FROM PUBLIC;
+REVOKE ALL ON TYPE alkstore.claimed_job, alkstore.fired_schedule FROM PUBLIC;
