@@ -14,6 +14,17 @@ from pglast.visitors import Ancestor, Skip, Visitor
 SCHEMA = "alkstore"
 KNOWN_SCHEMAS = {SCHEMA, "pg_catalog"}
 SEARCH_PATH = ("pg_catalog", "pg_temp")
+# Public functions that must not lend the owner's rights to their caller: they make SQL at run time.
+INVOKER = {
+    "grant_producer(text)",
+    "grant_worker(text)",
+    "grant_scheduler(text)",
+    "grant_operator(text)",
+    "revoke_all(text)",
+}
+
+# Some releases of the parser give a statement with the comments in front of it.
+BEFORE_STATEMENT = re.compile(r"\A(?:\s+|--[^\n]*)+")
 
 
 @dataclass(frozen=True)
@@ -64,8 +75,9 @@ def check(files: Mapping[str, str]) -> list[str]:
 def parse(file: str, text: str) -> Iterator[Statement]:
     text = without_meta_commands(text)
     for part in split(text, only_slices=True):
-        line = text[: part.start].count("\n") + 1
-        yield Statement(file, line, text[part], parse_sql(text[part])[0].stmt)
+        sql = BEFORE_STATEMENT.sub("", text[part])
+        line = text[: part.stop - len(sql)].count("\n") + 1
+        yield Statement(file, line, sql, parse_sql(sql)[0].stmt)
 
 
 def without_meta_commands(text: str) -> str:
@@ -118,8 +130,10 @@ def function(statement: Statement, ours: Ours) -> Iterator[str]:
         ]
         if paths != [SEARCH_PATH]:
             yield statement.complain(f"{name} lacks SET search_path = {', '.join(SEARCH_PATH)}")
-        if not any(option == "security" and arg.boolval for option, arg in options):
-            yield statement.complain(f"{name} is not SECURITY DEFINER")
+        definer = any(option == "security" and arg.boolval for option, arg in options)
+        if definer == (name in INVOKER):
+            right = "INVOKER" if definer else "DEFINER"
+            yield statement.complain(f"{name} is not SECURITY {right}")
         if ("function", name) not in ours.comments:
             yield statement.complain(f"{name} has no comment")
     settings = dict(options)

@@ -67,6 +67,12 @@ def test_a_good_file_has_no_complaint() -> None:
         (sql("SELECT 1").replace("pg_catalog, pg_temp", "alkstore, pg_temp"), "lacks SET search"),
         (sql("SELECT 1").replace("pg_catalog, pg_temp", "pg_catalog"), "lacks SET search"),
         (sql("SELECT 1").replace("SECURITY DEFINER", ""), "f(int8) is not SECURITY DEFINER"),
+        (
+            sql("SELECT 1")
+            .replace("f(a bigint)", "revoke_all(a text)")
+            .replace("f(bigint)", "revoke_all(text)"),
+            "revoke_all(text) is not SECURITY INVOKER",
+        ),
         (sql("SELECT 1").replace("alkstore.f(bigint) IS", "alkstore.f(int) IS"), "has no comment"),
         ("CREATE VIEW alkstore.v AS SELECT 1;", "view v has no comment"),
         # names, wherever they can stand
