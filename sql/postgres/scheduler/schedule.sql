@@ -24,17 +24,19 @@ AS $$
 DECLARE
   moment timestamptz := alkstore._now();
   seconds bigint;
+  content json;
   boundary timestamptz;
 BEGIN
   PERFORM alkstore._check_public_name('name', schedule.name);
   PERFORM alkstore._check_public_name('queue', schedule.queue);
   seconds := alkstore._interval_s(schedule.spec);
+  content := alkstore._check_payload(schedule.payload);
   PERFORM alkstore._check_options(
     NULL, NULL, schedule.priority, schedule.expires_s, schedule.max_attempts, NULL, NULL, NULL);
   INSERT INTO alkstore._schedule AS s (
     name, spec, interval_s, queue, payload, priority, max_attempts, expires_s, next_run_at, created_at)
   VALUES (
-    schedule.name, schedule.spec, seconds, schedule.queue, alkstore._check_payload(schedule.payload),
+    schedule.name, schedule.spec, seconds, schedule.queue, content,
     coalesce(schedule.priority, 0), coalesce(schedule.max_attempts, 3), schedule.expires_s,
     moment + make_interval(secs => seconds), moment)
   -- The same spec keeps its next boundary: an application that registers at every start must still fire.
@@ -47,7 +49,12 @@ BEGIN
     max_attempts = excluded.max_attempts,
     expires_s = excluded.expires_s,
     next_run_at = CASE WHEN s.spec = excluded.spec THEN s.next_run_at ELSE excluded.next_run_at END
+  WHERE (s.spec, s.queue, s.payload::text, s.priority, s.max_attempts, s.expires_s) IS DISTINCT FROM (
+    excluded.spec, excluded.queue, excluded.payload::text, excluded.priority, excluded.max_attempts, excluded.expires_s)
   RETURNING s.next_run_at INTO boundary;
+  IF NOT FOUND THEN
+    boundary := (SELECT s.next_run_at FROM alkstore._schedule s WHERE s.name = schedule.name);
+  END IF;
   RETURN boundary;
 END $$;
 COMMENT ON FUNCTION alkstore.schedule(text, text, text, anycompatible, bigint, bigint, bigint) IS

@@ -17,8 +17,6 @@ BEGIN
   WHERE typeof(NEW.spec) <> 'text' OR instr(CAST(NEW.spec AS BLOB), x'00') > 0
     OR NEW.spec NOT GLOB '@every [1-9]*[smhd]' OR length(NEW.spec) > 18
     OR substr(NEW.spec, 8, length(NEW.spec) - 8) GLOB '*[^0-9]*';
-  INSERT INTO __alkstore_check_job(payload, priority, expires_s, max_attempts)
-  VALUES (NEW.payload, NEW.priority, NEW.expires_s, NEW.max_attempts);
   INSERT INTO __alkstore_schedule_set(name, spec, interval_s, queue, payload, priority, max_attempts, expires_s, now)
   SELECT
     NEW.name, NEW.spec,
@@ -28,7 +26,7 @@ BEGIN
   FROM __alkstore_clock;
 END;
 
--- The upsert proper: arguments checked, the spec read, the clock read once.
+-- The upsert proper: the spec read, the defaults put in, the clock read once.
 CREATE VIEW IF NOT EXISTS __alkstore_schedule_set(
   name, spec, interval_s, queue, payload, priority, max_attempts, expires_s, now) AS
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL WHERE 0;
@@ -36,6 +34,8 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER IF NOT EXISTS __alkstore_schedule_set_call INSTEAD OF INSERT ON __alkstore_schedule_set
 BEGIN
   SELECT RAISE(ABORT, 'AK004 invalid_spec: spec must be at most 2147483647 seconds') WHERE NEW.interval_s > 2147483647;
+  INSERT INTO __alkstore_check_job(payload, priority, expires_s, max_attempts)
+  VALUES (NEW.payload, NEW.priority, NEW.expires_s, NEW.max_attempts);
   -- The same spec keeps its next boundary: an application that registers at every start must still fire.
   UPDATE __alkstore_schedule SET
     spec = NEW.spec,
@@ -46,7 +46,8 @@ BEGIN
     max_attempts = NEW.max_attempts,
     expires_s = NEW.expires_s,
     next_run_at = CASE WHEN spec = NEW.spec THEN next_run_at ELSE NEW.now + NEW.interval_s END
-  WHERE name = NEW.name;
+  WHERE name = NEW.name AND (spec, queue, payload, priority, max_attempts, expires_s)
+    IS NOT (NEW.spec, NEW.queue, NEW.payload, NEW.priority, NEW.max_attempts, NEW.expires_s);
   INSERT INTO __alkstore_schedule(
     name, spec, interval_s, queue, payload, priority, max_attempts, expires_s, next_run_at, created_at)
   SELECT
