@@ -1,0 +1,124 @@
+"""Trial cases that need real time, or several sessions of PostgreSQL at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import timedelta
+from threading import Barrier
+from typing import Any
+
+import psycopg
+
+from tests.python.clock import Clock
+
+Session = psycopg.Connection[Any]
+
+
+def test_every_call_late_in_a_transaction_counts_from_the_call(pg_url: str) -> None:
+    """[clock] Q09 B9"""
+    with psycopg.connect(pg_url) as session:
+
+        def job(job_id: int) -> Any:
+            columns = "claimed_at, claim_expires_at, created_at, run_at, expires_at, died_at"
+            ((*values,),) = session.execute(
+                f"SELECT {columns} FROM alkstore.get_job('q', %s)".encode(), [job_id]
+            )
+            return values
+
+        session.execute("SELECT alkstore.enqueue_batch('q', '[1, 2]', visibility_timeout_s => 30)")
+        session.commit()
+
+        # Instants are whole seconds: in the next one now() is old. Nothing but time makes it so.
+        session.execute("SELECT pg_sleep_until(date_trunc('second', now()) + interval '1 s')")
+        ((called,),) = session.execute("SELECT date_trunc('second', clock_timestamp())")
+        ((is_old,),) = session.execute("SELECT date_trunc('second', now()) < %s", [called])
+        assert is_old
+
+        session.execute("SELECT alkstore.claim('q', 'w', 2)")
+        claimed_at, claim_expires_at, *_ = job(1)
+        assert claimed_at >= called
+        assert claim_expires_at == claimed_at + timedelta(seconds=30)
+
+        session.execute("SELECT alkstore.heartbeat('q', 1, 1, 60)")
+        assert job(1)[1] >= called + timedelta(seconds=60)
+        session.execute("SELECT alkstore.retry('q', 1, 1, NULL, 9)")
+        assert job(1)[3] >= called + timedelta(seconds=9)
+        session.execute("SELECT alkstore.fail('q', 2, 1)")
+        assert job(2)[5] >= called
+
+        session.execute("SELECT alkstore.enqueue('q', '3', delay_s => 9, expires_s => 90)")
+        _, _, created_at, run_at, expires_at, _ = job(3)
+        assert created_at >= called
+        assert run_at == created_at + timedelta(seconds=9)
+        assert expires_at == created_at + timedelta(seconds=90)
+
+
+# -- crossing calls -------------------------------------------------------------------------------
+
+
+def number(session: Session, call: str, *arguments: object) -> int:
+    ((answer, *_),) = session.execute(f"SELECT * FROM alkstore.{call}".encode(), arguments)
+    return int(answer)
+
+
+def ack_up(session: Session, jobs: list[int]) -> int:
+    return number(session, "ack_batch('q', %s, %s)", jobs, [1] * len(jobs))
+
+
+def ack_down(session: Session, jobs: list[int]) -> int:
+    return number(session, "ack_batch('q', %s)", jobs[::-1])
+
+
+def sweep(session: Session, jobs: list[int]) -> int:
+    return number(session, "sweep_expired('q')")
+
+
+def cancel(session: Session, jobs: list[int]) -> int:
+    return sum(number(session, "cancel('q', %s)", job) for job in jobs[::-9])
+
+
+def heartbeat(session: Session, jobs: list[int]) -> int:
+    for job in jobs[::5]:
+        number(session, "heartbeat('q', %s, 1)", job)
+    return 0  # it takes no job away
+
+
+CROSSING = [ack_up, ack_down, sweep, cancel, heartbeat]
+JOBS = 200
+ROUNDS = 40
+
+
+def test_calls_that_cross_on_the_same_jobs_never_deadlock(pg_url: str) -> None:
+    """[ack-batch] [sweep] Q18"""
+    clock = Clock(pg_url)
+    together = Barrier(len(CROSSING), timeout=60)
+    jobs: list[int] = []
+
+    def run(call: Callable[[Session, list[int]], int], session: Session) -> int:
+        together.wait()
+        return call(session, jobs)
+
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(len(CROSSING)))
+        setup, *sessions = (
+            stack.enter_context(psycopg.connect(pg_url, autocommit=True))
+            for _ in range(1 + len(CROSSING))
+        )
+        for _ in range(ROUNDS):
+            setup.execute(
+                "SELECT alkstore.enqueue('q', '1', expires_s => 1) FROM generate_series(1, %s)",
+                [JOBS],
+            )
+            jobs = [
+                job
+                for (job,) in setup.execute(
+                    "SELECT job_id FROM alkstore.claim('q', 'w', %s)", [JOBS]
+                )
+            ]
+            clock.advance(2)  # past the expiry: the sweep wants them too
+            taken = dict(zip(CROSSING, pool.map(run, CROSSING, sessions), strict=True))
+            assert sum(taken.values()) == JOBS, taken
+            dead = setup.execute("SELECT FROM alkstore.dead_jobs WHERE job_id = ANY(%s)", [jobs])
+            assert dead.rowcount == taken[sweep]
