@@ -18,6 +18,24 @@ BEGIN
   END LOOP;
 END $$;
 
+-- The views of these names, without names all; and the clock, which views read with the rights of the role that looks.
+CREATE FUNCTION alkstore._grant_views(role text, views text[] DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  grantee regrole := format('%I', role)::regrole;
+  ops_view regclass;
+BEGIN
+  PERFORM alkstore._grant_calls(role, '{_now}');
+  FOR ops_view IN
+    SELECT v.oid FROM pg_catalog.pg_class v
+    WHERE v.relkind = 'v' AND (views IS NULL OR v.relname = ANY (views))
+      AND v.relnamespace = (SELECT c.relnamespace FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass)
+  LOOP
+    EXECUTE format('GRANT SELECT ON %s TO %s', ops_view, grantee);
+  END LOOP;
+END $$;
+
 CREATE FUNCTION alkstore.grant_producer(role text) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT alkstore._grant_calls(grant_producer.role, '{enqueue,enqueue_batch,outbox_enqueue}') $$;
@@ -37,34 +55,26 @@ COMMENT ON FUNCTION alkstore.grant_worker(text) IS
 outbox_get_job, the locks, version. Only the owner of the schema can grant.';
 
 CREATE FUNCTION alkstore.grant_scheduler(role text) RETURNS void
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT alkstore._grant_calls(
-    grant_scheduler.role, '{schedule,unschedule,fire_schedules,lead_schedules,resign_schedules}')
-$$;
+BEGIN
+  PERFORM alkstore._grant_calls(role, '{schedule,unschedule,fire_schedules,lead_schedules,resign_schedules}');
+  -- A runner sleeps until the next boundary, or until the leader's lock lapses.
+  PERFORM alkstore._grant_views(role, '{schedules,locks}');
+END $$;
 COMMENT ON FUNCTION alkstore.grant_scheduler(text) IS
-'Lets a role schedule and fire: schedule, unschedule, fire_schedules, lead_schedules, resign_schedules, version. Only the owner of the
-schema can grant.';
+'Lets a role schedule and fire: schedule, unschedule, fire_schedules, lead_schedules, resign_schedules, version, and the views
+schedules and locks. Only the owner of the schema can grant.';
 
 CREATE FUNCTION alkstore.grant_operator(role text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  grantee regrole := format('%I', role)::regrole;
-  ops_view regclass;
 BEGIN
   PERFORM alkstore.grant_producer(role);
   PERFORM alkstore.grant_worker(role);
   PERFORM alkstore.grant_scheduler(role);
-  -- The views read the clock as the role that looks.
-  PERFORM alkstore._grant_calls(role, '{cancel,outbox_cancel,_now}');
-  FOR ops_view IN
-    SELECT v.oid FROM pg_catalog.pg_class v
-    WHERE v.relkind = 'v'
-      AND v.relnamespace = (SELECT c.relnamespace FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass)
-  LOOP
-    EXECUTE format('GRANT SELECT ON %s TO %s', ops_view, grantee);
-  END LOOP;
+  PERFORM alkstore._grant_calls(role, '{cancel,outbox_cancel}');
+  PERFORM alkstore._grant_views(role);
 END $$;
 COMMENT ON FUNCTION alkstore.grant_operator(text) IS
 'Lets a role do everything that producers, workers and schedulers do, cancel, and read the views. Only the owner of the schema can grant.';
