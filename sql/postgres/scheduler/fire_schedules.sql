@@ -15,7 +15,7 @@ DECLARE
   moment timestamptz := alkstore._now();
   due alkstore._schedule%ROWTYPE;
   missed bigint;
-  fired alkstore.fired_schedule[];
+  job_ids bigint[];
 BEGIN
   -- Rows that another caller is firing are passed over: the lock is what keeps a boundary from firing twice.
   FOR due IN
@@ -26,8 +26,8 @@ BEGIN
   LOOP
     missed := floor(extract(epoch FROM moment - due.next_run_at) / due.interval_s) + 1;
     BEGIN
-      fired := ARRAY(
-        SELECT ROW(due.name, due.queue, e.id, b.boundary)::alkstore.fired_schedule
+      job_ids := ARRAY(
+        SELECT e.id
         FROM (
           SELECT due.next_run_at + make_interval(secs => due.interval_s * step) AS boundary
           FROM generate_series(0, least(missed, 64) - 1) step) b
@@ -39,7 +39,9 @@ BEGIN
         last_error = NULL
       WHERE s.name = due.name;
       -- Only now is it sure that these jobs stay.
-      RETURN QUERY SELECT f.name, f.queue, f.job_id, f.boundary FROM unnest(fired) f;
+      RETURN QUERY
+      SELECT due.name, due.queue, f.job_id, due.next_run_at + make_interval(secs => due.interval_s * (f.position - 1))
+      FROM unnest(job_ids) WITH ORDINALITY f (job_id, position);
     EXCEPTION
       WHEN serialization_failure OR deadlock_detected THEN
         RAISE;
