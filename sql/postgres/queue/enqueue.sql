@@ -3,7 +3,7 @@
 -- The value as JSON, or AK002. The block costs a subtransaction without an id, since it writes nothing.
 -- format() prints a value of any type; a cast could be the caller's own function, run with the rights of our owner.
 CREATE FUNCTION alkstore._check_payload(payload anycompatible) RETURNS json
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql STABLE SET bytea_output = hex  -- in which no blob is JSON
 AS $$
 DECLARE
   detail text;
@@ -81,7 +81,6 @@ CREATE FUNCTION alkstore.enqueue(
   backoff_base_s bigint DEFAULT NULL, dead_letter_retention_s bigint DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET bytea_output = hex  -- in which no blob is JSON
 AS $$
 BEGIN
   PERFORM alkstore._check_public_name('queue', enqueue.queue);
@@ -106,7 +105,6 @@ CREATE FUNCTION alkstore.enqueue_batch(
   backoff_base_s bigint DEFAULT NULL, dead_letter_retention_s bigint DEFAULT NULL)
 RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET bytea_output = hex  -- in which no blob is JSON
 AS $$
 DECLARE
   batch json;
