@@ -1,6 +1,7 @@
 """Runs the SQLite SQL suite, without the Python package at work: TAP out, exit status 1 on failure.
 
-    python -m tests.harness.sqlite_tap [--file | --shell] [--pragma NAME=VALUE]… [FILE…]
+    python -m tests.harness.sqlite_tap
+        [--apsw] [--file | --attached | --shell] [--pragma NAME=VALUE]… [FILE…]
 
 A test file is a script for the sqlite3 shell, with what each statement must give in comments:
 
@@ -15,21 +16,26 @@ A test file is a script for the sqlite3 shell, with what each statement must giv
 A statement with no such comment must succeed and give no rows. A test that expects nothing at all,
 a file without tests and a title given twice are refused.
 
-Each test runs through the standard library's sqlite3 in memory; with --file on a database file;
-with --shell on a file through the sqlite3 shell, installed there by sql/sqlite/install.sql.
+Each test runs through the standard library's sqlite3, or with --apsw through apsw, which brings a
+SQLite of its own: in memory; with --file on a database file; with --attached on a file attached to
+an empty database. With --shell it runs on a file through the sqlite3 shell, installed there by
+sql/sqlite/install.sql.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from alkstore._sql import compose
 
@@ -112,25 +118,56 @@ def parse(text: str) -> list[Case]:
     return tests
 
 
-# -- the standard library -----------------------------------------------------------------------
+# -- a driver -------------------------------------------------------------------------------------
 
 
-def run_stdlib(steps: list[Step], setup: str, database: str | Path = ":memory:") -> list[Outcome]:
-    connection = sqlite3.connect(database, isolation_level=None)
-    try:
-        connection.executescript(setup)
-        return [execute(connection, step.sql) for step in steps]
-    finally:
-        connection.close()
+@dataclass(frozen=True)
+class Driver:
+    """How to run SQL through Python: the standard library's sqlite3, or apsw."""
+
+    connect: Callable[[str], Any]
+    errors: tuple[type[Exception], ...]
+
+    def script(self, connection: Any, sql: str) -> None:
+        if self is STDLIB:
+            connection.executescript(sql)
+        else:
+            connection.execute(sql).fetchall()
+
+    def execute(self, connection: Any, sql: str) -> Outcome:
+        try:
+            rows = connection.execute(sql).fetchall()
+        except self.errors as error:
+            # apsw once put the class of the error before the message.
+            return Outcome([], str(error).removeprefix(f"{type(error).__name__}: "))
+        # Lines, not rows: a text with a newline in it takes two, as in the shell.
+        return Outcome([line for row in rows for line in "|".join(map(show, row)).split("\n")])
 
 
-def execute(connection: sqlite3.Connection, sql: str) -> Outcome:
-    try:
-        rows = connection.execute(sql).fetchall()
-    except (sqlite3.Error, sqlite3.Warning) as error:
-        return Outcome([], str(error))
-    # Lines, not rows: a text with a newline in it takes two, as in the shell.
-    return Outcome([line for row in rows for line in "|".join(map(show, row)).split("\n")])
+STDLIB = Driver(
+    functools.partial(sqlite3.connect, isolation_level=None), (sqlite3.Error, sqlite3.Warning)
+)
+
+
+def apsw_driver() -> Driver:
+    import apsw
+
+    return Driver(apsw.Connection, (apsw.Error,))
+
+
+def run(
+    driver: Driver, steps: list[Step], setup: str, database: str | Path = ":memory:"
+) -> list[Outcome]:
+    with closing(driver.connect(str(database))) as connection:
+        driver.script(connection, setup)
+        return [driver.execute(connection, step.sql) for step in steps]
+
+
+def run_attached(
+    driver: Driver, steps: list[Step], setup: str, pragmas: str, database: Path
+) -> list[Outcome]:
+    run(driver, [], setup, database)
+    return run(driver, steps, f"{pragmas}\nATTACH '{database}' AS attached;")
 
 
 def show(value: object) -> str:
@@ -233,19 +270,25 @@ def suite() -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--file", action="store_true", help="a database file, not memory")
-    parser.add_argument("--shell", action="store_true", help="run by the sqlite3 shell")
+    parser.add_argument("--apsw", action="store_true", help="run by apsw, on its own SQLite")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--file", action="store_true", help="a database file, not memory")
+    where.add_argument("--attached", action="store_true", help="a file, attached to another")
+    where.add_argument("--shell", action="store_true", help="run by the sqlite3 shell")
     parser.add_argument("--pragma", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args(arguments)
 
-    pragmas = [f"PRAGMA {pragma};" for pragma in options.pragma]
-    if options.shell:
-        # .output: a pragma such as journal_mode answers.
-        quiet = [".output /dev/null", *pragmas, ".output stdout"]
-        setup = "\n".join([*quiet, ".read sql/sqlite/install.sql", f".read {CLOCK}"])
-    else:
-        setup = "\n".join([*pragmas, compose("sqlite", ROOT / "sql"), CLOCK.read_text()])
+    driver = apsw_driver() if options.apsw else STDLIB
+    pragmas = "\n".join(f"PRAGMA {pragma};" for pragma in options.pragma)
+    setup = "\n".join([pragmas, compose("sqlite", ROOT / "sql"), CLOCK.read_text()])
+    # .output: a pragma such as journal_mode answers.
+    shell_setup = f"""\
+.output /dev/null
+{pragmas}
+.output stdout
+.read sql/sqlite/install.sql
+.read {CLOCK}"""
 
     failed = 0
     try:
@@ -257,9 +300,11 @@ def main(arguments: list[str]) -> int:
         for number, (file, test) in enumerate(tests, start=1):
             database = Path(folder, f"{number}.db")
             if options.shell:
-                outcomes = run_shell(test.steps, setup, database)
+                outcomes = run_shell(test.steps, shell_setup, database)
+            elif options.attached:
+                outcomes = run_attached(driver, test.steps, setup, pragmas, database)
             else:
-                outcomes = run_stdlib(test.steps, setup, database if options.file else ":memory:")
+                outcomes = run(driver, test.steps, setup, database if options.file else ":memory:")
             wrong = judge(test, outcomes)
             failed += bool(wrong)
             print(f"{'not ok' if wrong else 'ok'} {number} - {file.stem}: {test.title}")

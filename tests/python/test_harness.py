@@ -79,16 +79,17 @@ def verdict(leg: str, text: str, folder: Path) -> list[str]:
     if leg == "shell":
         outcomes = sqlite_tap.run_shell(case.steps, "", folder / "test.db")
     else:
-        outcomes = sqlite_tap.run_stdlib(case.steps, "")
+        driver = sqlite_tap.apsw_driver() if leg == "apsw" else sqlite_tap.STDLIB
+        outcomes = sqlite_tap.run(driver, case.steps, "")
     return sqlite_tap.judge(case, outcomes)
 
 
-@pytest.mark.parametrize("leg", ["stdlib", "shell"])
+@pytest.mark.parametrize("leg", ["stdlib", "apsw", "shell"])
 def test_a_good_test_passes(leg: str, tmp_path: Path) -> None:
     assert verdict(leg, GOOD, tmp_path) == []
 
 
-@pytest.mark.parametrize("leg", ["stdlib", "shell"])
+@pytest.mark.parametrize("leg", ["stdlib", "apsw", "shell"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found_and_told(leg: str, fault: str, tmp_path: Path) -> None:
     text, told = FAULTS[fault]
@@ -122,7 +123,11 @@ def test_the_shell_leg_does_not_overlook_a_failed_setup(tmp_path: Path) -> None:
         assert "the shell's setup failed" in sqlite_tap.judge(case, outcomes)[2]
 
 
-@pytest.mark.parametrize("leg", [[], ["--file", "--pragma", "journal_mode=WAL"], ["--shell"]])
+@pytest.mark.parametrize(
+    "leg",
+    [[], ["--file", "--pragma", "journal_mode=WAL"], ["--apsw"], ["--attached"], ["--shell"]],
+    ids="".join,
+)
 def test_a_run_tells_each_test_and_fails_when_one_does(
     leg: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,7 +66,7 @@ SELECT job_id, state, last_error FROM alkstore_jobs ORDER BY job_id;
 -- [dead-move] a move that breaks off leaves the job where it was
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts, expires_s) VALUES ('q', '1', 1, 10);
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
-CREATE TRIGGER break BEFORE DELETE ON __alkstore_job BEGIN SELECT RAISE(ABORT, 'broken'); END;
+CREATE TEMP TRIGGER break BEFORE DELETE ON __alkstore_job BEGIN SELECT RAISE(ABORT, 'broken'); END;
 CREATE TABLE before AS SELECT * FROM __alkstore_job;
 INSERT INTO alkstore_fail(queue, job_id, attempt) VALUES ('q', 1, 1);
 --! broken

@@ -106,12 +106,12 @@ SELECT count(*) FROM alkstore_claimed;
 
 -- [next-due] two hundred jobs of all kinds, against the definition
 -- Asked again as time goes on and claims are made.
-CREATE VIEW expected(due, now) AS
+CREATE TEMP VIEW expected(due, now) AS
 SELECT min(d.due), c.now
 FROM __alkstore_clock c LEFT JOIN (
   SELECT CASE state WHEN 'pending' THEN run_at ELSE claim_expires_at + 1 END AS due, expires_at
   FROM alkstore_jobs WHERE state <> 'dead') d ON d.expires_at IS NULL OR d.expires_at >= max(d.due, c.now);
-CREATE VIEW answer(verdict) AS
+CREATE TEMP VIEW answer(verdict) AS
 SELECT CASE WHEN max(a.due, e.now) IS max(e.due, e.now) THEN 'agree' ELSE a.due || ' not ' || e.due END
 FROM expected e, (SELECT (SELECT next_due FROM alkstore_next_due WHERE queue = 'q') AS due) a;
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
