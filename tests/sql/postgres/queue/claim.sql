@@ -339,14 +339,15 @@ SELECT is(
   '[exhausted] no job runs max_attempts + 1 times');
 
 SELECT pg_temp.fresh();
-SELECT alkstore.enqueue('q', '1', max_attempts => 1, visibility_timeout_s => 1);
+SELECT alkstore.enqueue('q', '1', max_attempts => 2, visibility_timeout_s => 1);
 SELECT is(
   pg_temp.lines($$ SELECT attempt FROM alkstore.claim('q', 'w') $$) || pg_temp.lines($$ SELECT alkstore.release('q', 1, 1) $$)
   || pg_temp.lines($$ SELECT attempt FROM alkstore.claim('q', 'w') $$) || pg_temp.lines($$ SELECT alkstore.release('q', 1, 2) $$)
   || pg_temp.lines($$ SELECT attempt FROM alkstore.claim('q', 'w') $$) || pg_temp.lines($$ SELECT pg_temp.advance(2) $$)
+  || pg_temp.lines($$ SELECT attempt FROM alkstore.claim('q', 'w') $$) || pg_temp.lines($$ SELECT pg_temp.advance(2) $$)
   || pg_temp.lines($$ SELECT attempt FROM alkstore.claim('q', 'w') $$)
   || pg_temp.lines('SELECT state, attempts, released, last_error FROM alkstore.jobs'),
-  ARRAY['1', 'true', '2', 'true', '3', 'NULL', 'dead|3|2|max attempts exceeded'],
+  ARRAY['1', 'true', '2', 'true', '3', 'NULL', '4', 'NULL', 'dead|4|2|max attempts exceeded'],
   '[exhausted] released claims do not count');
 
 SELECT pg_temp.fresh();

@@ -448,7 +448,7 @@ SELECT state, attempts, last_error FROM alkstore_jobs;
 --> dead|3|max attempts exceeded
 
 -- [exhausted] released claims do not count
-INSERT INTO alkstore_enqueue(queue, payload, max_attempts, visibility_timeout_s) VALUES ('q', '1', 1, 1);
+INSERT INTO alkstore_enqueue(queue, payload, max_attempts, visibility_timeout_s) VALUES ('q', '1', 2, 1);
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 INSERT INTO alkstore_release(queue, job_id, attempt) VALUES ('q', 1, 1) RETURNING job_id;
 --> 1
@@ -461,9 +461,13 @@ SELECT attempt FROM alkstore_claimed;
 UPDATE test_clock SET now = now + 2;
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 SELECT attempt FROM alkstore_claimed;
+--> 4
+UPDATE test_clock SET now = now + 2;
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
+SELECT attempt FROM alkstore_claimed;
 --> (no rows)
 SELECT state, attempts, released, last_error FROM alkstore_jobs;
---> dead|3|2|max attempts exceeded
+--> dead|4|2|max attempts exceeded
 
 -- [exhausted] one claim buries them all
 WITH RECURSIVE g(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM g WHERE value < 150)
