@@ -31,7 +31,7 @@ FROM (SELECT ARRAY[
   '@every 5M', '@every 5w', '@every 5ms', '@every 1h30m', '0 2 * * *', '@daily', '@every 123456789012s', '@every 2147483648s',
   '@every 35791395m', '@every 596524h', '@every 24856d', '@every 9999999999d', '@every ٣s']) r (refused);
 
--- SQLite cannot put a value into a message.
+-- On PostgreSQL alone: SQLite cannot put a value into a message.
 SELECT throws_ok(
   $$SELECT alkstore.schedule('s', '@da''ily', 'q', '1')$$, 'AK004', $$invalid_spec: '@da''ily' is not a schedule$$,
   '[refusals] schedule: the message quotes the spec');
@@ -201,6 +201,7 @@ SELECT is(
   array_fill('00:00:05, changed'::text, ARRAY[7]),
   '[schedule] a difference in any one argument is taken over');
 
+-- On PostgreSQL alone: SQLite has text only.
 SELECT pg_temp.fresh();
 SELECT is(
   pg_temp.lines($$
