@@ -98,6 +98,12 @@ INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '{}' || char(0) || 'x'
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '"a' || char(0) || 'b"');
 --! AK002 invalid_payload
 
+-- [payload] Q32: bytes in a string that are not UTF-8 come back as they went in
+INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '"' || CAST(x'80feff' AS TEXT) || '"');
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
+SELECT hex(payload) FROM alkstore_claimed;
+--> 2280FEFF22
+
 -- [payload] 1000 levels are kept
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', printf('%.1000c', '[') || printf('%.1000c', ']'));
 INSERT INTO alkstore_enqueue(queue, payload)
