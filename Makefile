@@ -14,12 +14,13 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build test test-sql-postgres test-isolation test-sql-sqlite test-python lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres test-isolation test-sql-sqlite test-python lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
 	@echo '                         ALKSTORE_URL=postgresql://... for PostgreSQL'
 	@echo 'make build               the one-file installers, build/alkstore-{postgres,sqlite}.sql'
+	@echo 'make install             the files of CREATE EXTENSION; PG_CONFIG=... for another server'
 	@echo 'make test                all tests; PG=14 ... 18 chooses the PostgreSQL'
 	@echo 'make test-sql-postgres   the pgTAP suite'
 	@echo 'make test-isolation      races of several sessions, step by step, on PostgreSQL'
@@ -42,6 +43,10 @@ $(VENV_READY): pyproject.toml hatch_build.py
 
 build:
 	$(PYTHON) python/alkstore/_sql.py build
+
+# The extension, into the PostgreSQL of PG_CONFIG, under DESTDIR if given.
+install uninstall: build
+	$(MAKE) --no-print-directory -C build/extension $@
 
 test: venv
 	$(PY) -m tests.harness.need sqlite3 pgtap

@@ -101,7 +101,6 @@ COMMENT ON FUNCTION alkstore.revoke_all(text) IS
 Only the owner of the schema can revoke.';
 
 -- PostgreSQL lets everybody execute a new function and use a new type; here nobody may until granted.
-REVOKE ALL ON SCHEMA alkstore FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA alkstore FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA alkstore FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA alkstore FROM PUBLIC;
