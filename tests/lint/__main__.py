@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from alkstore._sql import compose
-from tests.lint import postgres, sqlite, twins
+from tests.lint import pgspot, postgres, sqlite, twins
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
 
@@ -18,6 +18,7 @@ def main() -> int:
     }
     complaints = [
         *postgres.check(files),
+        *pgspot.check(SQL),
         *(f"sql/sqlite: {text}" for text in sqlite.check(compose("sqlite", SQL))),
         *(f"sql/{text}" for text in twins.check(SQL)),
     ]

@@ -7,13 +7,14 @@ from pathlib import Path
 
 # Files that one engine alone has, and why.
 POSTGRES_ALONE = {
+    "uninstall.sql": "in SQLite the objects are dropped by their prefix",
     "core/schema.sql": "SQLite has no schemas; its objects are told by their prefix",
     "core/options.sql": "a SQLite trigger calls no function: each call checks its own options",
     "core/wake.sql": "SQLite consumers watch PRAGMA data_version",
     "core/privileges.sql": "SQLite has no roles",
     "queue/get_job.sql": "in SQLite a SELECT from alkstore_jobs",
     **{
-        f"outbox/outbox_{call}.sql": "in SQLite column outbox of the queue's call, see outbox/names.sql"
+        f"outbox/outbox_{call}.sql": "in SQLite column outbox of the queue's call"
         for call in ("enqueue", "claim", "get_job", "cancel", "sweep_expired")
     },
 }

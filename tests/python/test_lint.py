@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint import postgres, sqlite, twins
+from tests.lint import pgspot, postgres, sqlite, twins
 
 # -- PostgreSQL -----------------------------------------------------------------------------------
 
@@ -116,6 +116,37 @@ def test_postgres_complains(text: str, complaint: str) -> None:
 def test_a_complaint_names_file_and_line() -> None:
     text = "-- one\n\n-- two\nCREATE TABLE t (a int);\n"
     assert postgres.check({"bad.sql": text}) == ["bad.sql:4: t: a relation without its schema"]
+
+
+# -- pgspot ---------------------------------------------------------------------------------------
+
+
+def test_pgspot_complains() -> None:
+    text = "CREATE FUNCTION alkstore.f() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';"
+    (complaint,) = (line for line in pgspot.pgspot(text) if line.startswith("PS"))
+    assert complaint.startswith("PS003: SECURITY DEFINER function without explicit search_path")
+    assert pgspot.pgspot(text.replace(" AS", " SET search_path = pg_catalog, pg_temp AS")) == []
+
+
+def test_a_script_that_pgspot_cannot_read_is_a_complaint() -> None:
+    assert "syntax error" in pgspot.pgspot("SELEC 1;")[-1]
+
+
+def test_private_functions_are_shown_with_their_callers_path() -> None:
+    text = """\
+CREATE FUNCTION alkstore._now() RETURNS timestamptz LANGUAGE sql
+AS $$ SELECT pg_catalog.now() $$;
+CREATE FUNCTION alkstore._f(a int) RETURNS int LANGUAGE sql
+AS $$ SELECT a + 1 $$;
+CREATE FUNCTION alkstore.f(a int) RETURNS int LANGUAGE sql
+AS $$ SELECT a + 1 $$;
+"""
+    shown = pgspot.with_callers_path(text)
+    assert [line for line in shown.splitlines() if line not in text.splitlines()] == [pgspot.PINNED]
+    complaints = " ".join(pgspot.pgspot(shown))
+    assert "_f" not in complaints
+    assert "_now" not in complaints
+    assert "PS005: Function without explicit search_path: alkstore.f" in complaints
 
 
 # -- SQLite ---------------------------------------------------------------------------------------
