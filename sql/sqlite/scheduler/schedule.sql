@@ -12,10 +12,9 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER IF NOT EXISTS __alkstore_schedule_check INSTEAD OF INSERT ON alkstore_schedule
 BEGIN
   INSERT INTO __alkstore_check_public_name(what, name) VALUES ('name', NEW.name), ('queue', NEW.queue);
-  -- At most ten digits: so many days still fit the seconds.
   SELECT RAISE(ABORT, 'AK004 invalid_spec: spec must be @every, one space, a number from 1, and s, m, h or d: @every 90m')
   WHERE typeof(NEW.spec) <> 'text' OR instr(CAST(NEW.spec AS BLOB), x'00') > 0
-    OR NEW.spec NOT GLOB '@every [1-9]*[smhd]' OR length(NEW.spec) > 18
+    OR NEW.spec NOT GLOB '@every [1-9]*[smhd]'
     OR substr(NEW.spec, 8, length(NEW.spec) - 8) GLOB '*[^0-9]*';
   INSERT INTO __alkstore_schedule_set(name, spec, interval_s, queue, payload, priority, max_attempts, expires_s, now)
   SELECT

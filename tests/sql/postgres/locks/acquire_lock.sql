@@ -37,10 +37,10 @@ SELECT is(
 
 SELECT pg_temp.fresh();
 SELECT alkstore.acquire_lock('l', 'a', 60);
-SELECT pg_temp.advance(10);
+SELECT pg_temp.advance(60);
 SELECT is(
   ARRAY[pg_temp.effect($$alkstore.acquire_lock('l', 'a', 5)$$)] || pg_temp.lines('SELECT * FROM alkstore.locks'),
-  '{"true, changed",l|a|1000000000|1000000015}',
+  '{"true, changed",l|a|1000000000|1000000065}',
   '[lock] acquire: the owner renews, to ttl_s from now and not added');
 
 SELECT pg_temp.fresh();

@@ -29,7 +29,7 @@ FROM (SELECT ARRAY[
   NULL, '', '@every', '@every ', '@every 5', '@every s', '@every 0s', '@every 05s', '@every +5s', '@every -1m', '-1m', '1.5h', '@every 1.5h',
   '5 m', '@every 5 m', '@every  5m', '@every5m', ' @every 5m ', ' @every 5m', '@every 5m ', E'@every 5m\n', E'@every\t5m', '@EVERY 5m',
   '@every 5M', '@every 5w', '@every 5ms', '@every 1h30m', '0 2 * * *', '@daily', '@every 123456789012s', '@every 2147483648s',
-  '@every 35791395m', '@every 596524h', '@every 24856d', '@every 9999999999d', '@every ٣s']) r (refused);
+  '@every 35791395m', '@every 596524h', '@every 24856d', '@every 9999999999d', '@every ٣s', '@every 99999999999999999999999999999d']) r (refused);
 
 -- On PostgreSQL alone: SQLite cannot put a value into a message.
 SELECT throws_ok(

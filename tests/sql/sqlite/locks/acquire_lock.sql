@@ -33,11 +33,11 @@ SELECT * FROM alkstore_locks;
 
 -- [lock] acquire: the owner renews, to ttl_s from now and not added
 INSERT INTO alkstore_acquire_lock(name, owner, ttl_s) VALUES ('l', 'a', 60);
-UPDATE test_clock SET now = now + 10;
+UPDATE test_clock SET now = now + 60;
 INSERT INTO alkstore_acquire_lock(name, owner, ttl_s) VALUES ('l', 'a', 5) RETURNING name;
 --> l
 SELECT * FROM alkstore_locks;
---> l|a|1000000000|1000000015
+--> l|a|1000000000|1000000065
 
 -- [lock] acquire: names and owners that differ in a byte are different
 INSERT INTO alkstore_acquire_lock(name, owner, ttl_s) VALUES ('l', 'a', 60), ('L', 'b', 60), ('l ', 'c', 60), ('l', 'A', 60)

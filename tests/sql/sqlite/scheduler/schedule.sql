@@ -94,6 +94,8 @@ INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 9
 --! AK004 invalid_spec
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every ٣s', 'q', '1');
 --! AK004 invalid_spec
+INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 99999999999999999999999999999d', 'q', '1');
+--! AK004 invalid_spec
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 5m' || char(0), 'q', '1');
 --! AK004 invalid_spec
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 5m' || char(0) || 'm', 'q', '1');
