@@ -1,6 +1,6 @@
 -- heartbeat
 BEGIN;
-SELECT plan(26);
+SELECT plan(27);
 \ir ../clock.sql
 \ir ../_effects.sql
 
@@ -43,6 +43,8 @@ SELECT count(*) FROM alkstore.claim('q', 'w', 102);
 -- The clock runs on past all deadlines, a claim of one job looks at them, and the clock steps back.
 SELECT pg_temp.advance(11); SELECT alkstore.claim('q', 'v');
 SELECT pg_temp.advance(-1); SELECT alkstore.heartbeat('q', 102, 1);
+SELECT is(pg_temp.lines($$ SELECT ready, count(*), max(id) FROM alkstore._job GROUP BY 1 ORDER BY 1 $$), '{false|2|102,true|100|101}',
+  '[plans] a job that is held on to leaves the index that claims read');
 SELECT pg_temp.advance(1);
 SELECT is(pg_temp.lines($$ SELECT count(*), max(job_id) FROM alkstore.claim('q', 'v', 102) $$), '{100|101}',
   '[heartbeat] a job that had become claimable before the clock stepped back is not any more');

@@ -15,8 +15,9 @@ SELECT is(pg_temp.lines($$ SELECT alkstore.next_due(queue => 'q'), alkstore.next
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1', run_at => '2001-09-09 01:46:00+00');
 SELECT alkstore.enqueue('q', '2', delay_s => 30);
-SELECT is(pg_temp.lines($$ SELECT alkstore.next_due('q') <= alkstore._now() $$), '{true}',
-  '[next-due] not in the future when a job is ready');
+SELECT alkstore.enqueue('p', '3', run_at => '0001-01-01 00:00:00+00');
+SELECT is(pg_temp.lines($$ SELECT alkstore.next_due('q') <= alkstore._now(), alkstore.next_due('p') <= alkstore._now() $$),
+  '{true|true}', '[next-due] not in the future when a job is ready');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1', visibility_timeout_s => 60); SELECT alkstore.enqueue('q', '2', visibility_timeout_s => 40);

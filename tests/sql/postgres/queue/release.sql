@@ -1,6 +1,6 @@
 -- release
 BEGIN;
-SELECT plan(25);
+SELECT plan(26);
 \ir ../clock.sql
 \ir ../_effects.sql
 
@@ -49,6 +49,8 @@ SELECT is(pg_temp.lines($$ SELECT state, retry_error FROM alkstore.jobs $$), '{p
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1'); SELECT alkstore.claim('q', 'w');
 SELECT pg_temp.advance(-10); SELECT alkstore.release('q', 1, 1);
+SELECT is(pg_temp.lines($$ SELECT ready FROM alkstore._job $$), '{false}',
+  '[plans] a released job that is not due is not in the index that claims read');
 SELECT pg_temp.lines($$ SELECT job_id FROM alkstore.claim('q', 'w') $$) AS early \gset
 SELECT pg_temp.advance(10);
 SELECT is(:'early' || pg_temp.lines($$ SELECT job_id, run_at FROM alkstore.claim('q', 'w') $$), '{1|1000000000}',

@@ -1,6 +1,6 @@
 -- retry
 BEGIN;
-SELECT plan(40);
+SELECT plan(41);
 \ir ../clock.sql
 \ir ../_effects.sql
 
@@ -33,6 +33,8 @@ SELECT is(pg_temp.lines($$ SELECT job_id, attempt, run_at FROM alkstore.claim('q
 SELECT alkstore.retry('q', 1, 2, NULL, 2147483647);
 SELECT is(pg_temp.lines($$ SELECT state, run_at FROM alkstore.jobs $$), '{pending|3147483647}',
   '[retry] delay_s may be 2147483647');
+SELECT is(pg_temp.lines($$ SELECT ready FROM alkstore._job $$), '{false}',
+  '[plans] a job that waits for its retry is not in the index that claims read');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1', max_attempts => 3);

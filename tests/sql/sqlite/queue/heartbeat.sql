@@ -71,6 +71,18 @@ INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'v', 102);
 SELECT count(*), max(job_id) FROM alkstore_claimed;
 --> 100|101
 
+-- [plans] a job that is held on to leaves the index that claims read
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 102)
+INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) SELECT 'q', '1', 10 FROM n;
+INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 102);
+UPDATE test_clock SET now = now + 11;
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'v');
+UPDATE test_clock SET now = now - 1;
+INSERT INTO alkstore_heartbeat(queue, job_id, attempt) VALUES ('q', 102, 1);
+SELECT ready, count(*), max(id) FROM __alkstore_job GROUP BY 1 ORDER BY 1;
+--> 0|2|102
+--> 1|100|101
+
 -- [valid] heartbeat: a job never claimed is refused
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1');
 CREATE TABLE before AS SELECT * FROM __alkstore_job;

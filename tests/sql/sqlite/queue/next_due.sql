@@ -12,9 +12,11 @@ SELECT queue, next_due FROM alkstore_next_due ORDER BY queue;
 --> q|1000000030
 
 -- [next-due] not in the future when a job is ready
-INSERT INTO alkstore_enqueue(queue, payload, run_at, delay_s) VALUES ('q', '1', 999999960, NULL), ('q', '2', NULL, 30);
-SELECT next_due <= 1000000000 FROM alkstore_next_due WHERE queue = 'q';
---> 1
+INSERT INTO alkstore_enqueue(queue, payload, run_at, delay_s)
+VALUES ('q', '1', 999999960, NULL), ('q', '2', NULL, 30), ('p', '3', -62135596800, NULL);
+SELECT queue, next_due <= 1000000000 FROM alkstore_next_due ORDER BY queue;
+--> p|1
+--> q|1
 
 -- [next-due] a claimed job is due one second past its claim_expires_at, when a claim takes it
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', 60), ('q', '2', 40);

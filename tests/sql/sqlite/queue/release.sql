@@ -77,6 +77,14 @@ INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 SELECT job_id, run_at FROM alkstore_claimed;
 --> 1|1000000000
 
+-- [plans] a released job that is not due is not in the index that claims read
+INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1');
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
+UPDATE test_clock SET now = now - 10;
+INSERT INTO alkstore_release(queue, job_id, attempt) VALUES ('q', 1, 1);
+SELECT ready FROM __alkstore_job;
+--> 0
+
 -- [valid] release: a job never claimed is refused
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1');
 CREATE TABLE before AS SELECT * FROM __alkstore_job;

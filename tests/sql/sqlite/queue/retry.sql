@@ -47,6 +47,13 @@ INSERT INTO alkstore_retry(queue, job_id, attempt, delay_s) VALUES ('q', 1, 1, 2
 SELECT state, run_at FROM alkstore_jobs;
 --> pending|3147483647
 
+-- [plans] a job that waits for its retry is not in the index that claims read
+INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1');
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
+INSERT INTO alkstore_retry(queue, job_id, attempt, delay_s) VALUES ('q', 1, 1, 1);
+SELECT ready FROM __alkstore_job;
+--> 0
+
 -- [retry] a job runs max_attempts times and is then dead
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', 3);
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
