@@ -21,19 +21,25 @@ from .errors import (
     InvalidOption,
     InvalidPayload,
     InvalidSpec,
+    LeadershipLost,
+    LockHeld,
+    LockLost,
     NotInstalled,
     StoreClosed,
     Unavailable,
     VersionMismatch,
 )
+from .locks import Lock
+from .stop import StopToken
 from .store import Queue, Store
-from .types import Job, JobHandle, JobRecord, Swept, Transaction
+from .types import Fired, Job, JobHandle, JobRecord, Swept, Transaction
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AlkstoreError",
     "Busy",
+    "Fired",
     "InvalidName",
     "InvalidOption",
     "InvalidPayload",
@@ -41,9 +47,14 @@ __all__ = [
     "Job",
     "JobHandle",
     "JobRecord",
+    "LeadershipLost",
+    "Lock",
+    "LockHeld",
+    "LockLost",
     "NotInstalled",
     "Queue",
     "RawJson",
+    "StopToken",
     "Store",
     "StoreClosed",
     "Swept",

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ._rows import EPOCH
-from .errors import InvalidName, InvalidOption, InvalidPayload
+from .errors import InvalidName, InvalidOption, InvalidPayload, InvalidSpec
 
 
 def integer(option: str, value: int) -> int:
@@ -55,6 +55,12 @@ def public_name(what: str, value: str) -> str:
     if value.startswith("__alkstore_"):
         raise InvalidName(f"invalid_name: {what} must not start with the reserved __alkstore_")
     return value
+
+
+def spec_text(spec: str) -> str:
+    if not isinstance(spec, str) or not _is_storable(spec):
+        raise InvalidSpec(f"invalid_spec: spec must be text without NUL, not {spec!r}")
+    return spec
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
 
 from . import __version__
 from ._sql import ENGINES, SCHEMA_VERSION, installer
-from ._target import install
-from .errors import AlkstoreError
+from ._target import install, open
+from .errors import AlkstoreError, InvalidOption, LeadershipLost
+from .stop import StopToken
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: 0, 1 when it failed, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
     try:
-        print(options.run(options), flush=True)
+        if (text := options.run(options)) is not None:
+            print(text, flush=True)
     except AlkstoreError as error:
         print(f"alkstore: {error}", file=sys.stderr)
         return 1
@@ -44,6 +47,27 @@ def _parser() -> argparse.ArgumentParser:
         "--schema", default="alkstore", help="the PostgreSQL schema to make (default: alkstore)"
     )
     command.set_defaults(run=_install)
+
+    command = commands.add_parser(
+        "run-schedules", help="fire schedules at their boundaries until SIGTERM or SIGINT"
+    )
+    command.add_argument(
+        "target",
+        nargs="?",
+        default=os.environ.get("ALKSTORE_URL"),
+        help="a file path, sqlite:///PATH or postgresql://URL (default: $ALKSTORE_URL)",
+    )
+    command.add_argument(
+        "--ttl",
+        type=int,
+        default=30,
+        metavar="SECONDS",
+        help="how soon another runner takes over from one that crashed (default: 30)",
+    )
+    command.add_argument(
+        "--schema", default="alkstore", help="the PostgreSQL schema of alkstore (default: alkstore)"
+    )
+    command.set_defaults(run=_run_schedules)
     return parser
 
 
@@ -55,3 +79,16 @@ def _install(options: argparse.Namespace) -> str:
     if install(options.target, schema=options.schema):
         return f"installed alkstore {SCHEMA_VERSION}"
     return f"alkstore {SCHEMA_VERSION} is already installed"
+
+
+def _run_schedules(options: argparse.Namespace) -> None:
+    if options.target is None:
+        raise InvalidOption("name a database, or set ALKSTORE_URL")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    stop = StopToken.on_signals()
+    with open(options.target, schema=options.schema) as store:
+        while not stop.is_set():
+            try:
+                store.run_schedules(stop, ttl_s=options.ttl)
+            except LeadershipLost as error:
+                logging.warning("schedules: %s", error)

@@ -15,7 +15,7 @@ class AlkstoreError(Exception):
 
 
 class InvalidName(AlkstoreError):
-    """AK001: a queue or worker name that is empty, too long, reserved or not text."""
+    """AK001: a name that is empty, too long, reserved or not text."""
 
 
 class InvalidPayload(AlkstoreError):
@@ -28,6 +28,18 @@ class InvalidOption(AlkstoreError):
 
 class InvalidSpec(AlkstoreError):
     """AK004: a schedule that is not of the form `@every <n><unit>`."""
+
+
+class LockHeld(AlkstoreError):
+    """The lock is held by somebody else."""
+
+
+class LockLost(AlkstoreError):
+    """The lock was lost before the work under it had ended: it lapsed, others may have had it."""
+
+
+class LeadershipLost(AlkstoreError):
+    """Another runner leads the schedules now."""
 
 
 class StoreClosed(AlkstoreError):

@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow, tuple_row
 from psycopg_pool import ConnectionPool, PoolClosed
 
 from ._input import RawJson, payload_text
+from ._postgres_schedules import PostgresSchedules
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from ._sql import installer
 from .errors import BY_CODE, Busy, NotInstalled, StoreClosed, Unavailable, check_version
@@ -27,7 +28,7 @@ _OPTIONS = """
     visibility_timeout_s => %(visibility_timeout_s)s::bigint,
     backoff_base_s => %(backoff_base_s)s::bigint,
     dead_letter_retention_s => %(dead_letter_retention_s)s::bigint"""
-_TEXT_ARGUMENTS = ("queue", "error")
+_TEXT_ARGUMENTS = ("queue", "error", "name", "owner")
 
 _BUSY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _SERVER_GONE = ("08", "57P")  # connection exceptions; shutdown, crash, still starting up
@@ -41,7 +42,7 @@ def _columns(names: Sequence[str]) -> str:
     return ", ".join(casts.get(name, name) for name in names)
 
 
-class PostgresEngine:
+class PostgresEngine(PostgresSchedules):
     def __init__(self, url: str, schema: str, pool_size: int) -> None:
         self._prefix = _quoted(schema).replace("%", "%%") + "."
         parameters = _parameters(url)
@@ -52,6 +53,7 @@ class PostgresEngine:
                 f"the database has no alkstore in schema {schema}; run: alkstore install URL"
             )
         check_version(found)
+        self._parameters = parameters
         self._pool = ConnectionPool(
             kwargs=parameters,
             min_size=0,
@@ -109,7 +111,7 @@ class PostgresEngine:
         return list(self._call(tx, sql, (queue, worker_id, n)))
 
     def accepted(self, tx: object, call: str, **arguments: str | int | None) -> bool:
-        """Run a call on one job: ack, retry, release, fail, heartbeat or cancel."""
+        """Run a call that answers true or false."""
         named = ", ".join(
             f"{name} => %({name})s::{'text' if name in _TEXT_ARGUMENTS else 'bigint'}"
             for name in arguments
@@ -138,6 +140,14 @@ class PostgresEngine:
         sql = "SELECT extract(epoch FROM alkstore.next_due(%s::text))::bigint"
         [(unix_seconds,)] = self._call(tx, sql, (queue,))
         return None if unix_seconds is None else int(unix_seconds)
+
+    @contextmanager
+    def session(self) -> Iterator[psycopg.Connection[TupleRow]]:
+        """A connection beside the pool, to pass as tx to many calls, each its own transaction."""
+        with _errors_by_code():
+            connection = psycopg.connect(**self._parameters)
+        with connection:
+            yield connection
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[TupleRow]]:

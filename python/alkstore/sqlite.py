@@ -17,6 +17,7 @@ from typing import Any
 from ._input import payload_text
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from ._sql import installer
+from ._sqlite_schedules import SqliteSchedules
 from .errors import BY_CODE, AlkstoreError, Busy, StoreClosed, Unavailable, check_version
 from .types import Transaction
 
@@ -30,7 +31,7 @@ _ENQUEUE = """
     {source} RETURNING job_id"""
 
 
-class SqliteEngine:
+class SqliteEngine(SqliteSchedules):
     def __init__(self, path: str, busy_timeout_s: float) -> None:
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
@@ -77,10 +78,10 @@ class SqliteEngine:
         return [[job[column] for column in CLAIM_COLUMNS] for job in json.loads(jobs)]
 
     def accepted(self, tx: object, call: str, **arguments: str | int | None) -> bool:
-        """Run a call on one job: ack, retry, release, fail, heartbeat or cancel."""
+        """Run a call that answers true or false."""
         columns = ", ".join(arguments)
         marks = ", ".join("?" * len(arguments))
-        sql = f"INSERT INTO alkstore_{call}({columns}) VALUES ({marks}) RETURNING job_id"
+        sql = f"INSERT INTO alkstore_{call}({columns}) VALUES ({marks}) RETURNING 1"
         return bool(self._call(tx, sql, tuple(arguments.values())))
 
     def ack_batch(
@@ -110,6 +111,11 @@ class SqliteEngine:
     def next_due(self, tx: object, queue: str) -> int | None:
         rows = self._call(tx, "SELECT next_due FROM alkstore_next_due WHERE queue = ?", (queue,))
         return rows[0][0] if rows else None
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """What to pass as tx to many calls, each its own transaction: here there is but one."""
+        yield None
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ._input import integer, integer_or_none, name, public_name, unix_seconds
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS, instant, values
 from .errors import StoreClosed
+from .locks import LockCalls
+from .scheduler import SchedulerCalls
 from .types import JobHandle, JobRecord, Swept, Transaction
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     Engine: TypeAlias = SqliteEngine | PostgresEngine
 
 
-class Store:
+class Store(SchedulerCalls, LockCalls):
     """An open database. Made by alkstore.open(); good for many threads, and after a fork.
 
     Every call of a closed store, its queues and its handles raises StoreClosed.

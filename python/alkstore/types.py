@@ -31,6 +31,15 @@ class Swept(NamedTuple):
     pruned: int  # dead jobs past their retention, now deleted
 
 
+class Fired(NamedTuple):
+    """A job that a schedule enqueued."""
+
+    name: str  # the schedule's
+    queue: str
+    job_id: int
+    boundary: datetime
+
+
 class Transaction:
     """A transaction opened by Store.transaction(), to be passed to calls as `tx`."""
 

@@ -1,0 +1,68 @@
+"""Tell loops that would run for ever to come to an end."""
+
+from __future__ import annotations
+
+import signal
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Any
+
+
+class StopToken:
+    """A stop that is given once, and seen by every thread that has the token or a clone of it.
+
+    set(), is_set() and wait() are those of threading.Event, which must not be set by a signal
+    handler: it could wait for ever for the lock that the interrupted wait() holds.
+    """
+
+    def __init__(self) -> None:
+        self._stop = _Stop()
+
+    @classmethod
+    def on_signals(cls, *signals: int) -> StopToken:
+        """A token that these signals set; SIGTERM and SIGINT when none is named.
+
+        A second signal does what it would have done without the token. Main thread only.
+        """
+        token = cls()
+        before: dict[int, Any] = {}
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            signal.signal(number, before[number] or signal.SIG_DFL)
+            token.set()
+
+        for number in signals or (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, stop)
+        return token
+
+    def clone(self) -> StopToken:
+        """Another token of the same stop: when one is set, all are."""
+        twin = StopToken()
+        twin._stop = self._stop
+        return twin
+
+    def set(self) -> None:
+        """Give the stop, for good."""
+        self._stop.given = True
+        self._stop.wake.put(None)
+
+    def is_set(self) -> bool:
+        return self._stop.given
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the stop, at most `timeout_s` seconds. True when it was given."""
+        if not self._stop.given:
+            try:
+                self._stop.wake.get(timeout=timeout_s if timeout_s is None else max(0, timeout_s))
+            except Empty:
+                return self._stop.given
+            self._stop.wake.put(None)  # for the next who waits
+        return True
+
+
+class _Stop:
+    """What clones share."""
+
+    def __init__(self) -> None:
+        self.given = False
+        self.wake: SimpleQueue[None] = SimpleQueue()  # put() may interrupt anything, even get()
