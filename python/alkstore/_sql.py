@@ -31,20 +31,23 @@ DECLARE
   caller_path text := pg_catalog.current_setting('search_path');
   target text;
   found text;
+  mark text;
   hint text;
 BEGIN
   SET LOCAL search_path = pg_catalog, pg_temp;
   PERFORM pg_advisory_xact_lock(7021796452613521);
   target := {target};
   found := (
-    SELECT substring(p.prosrc FROM '''(.*)''') FROM pg_catalog.pg_proc p
+    SELECT substring(p.prosrc FROM '^ SELECT ''([^'']+)'' $') FROM pg_catalog.pg_proc p
     WHERE p.oid = to_regprocedure(format('%I.version()', target)));
   IF found IS NULL THEN
-    -- The bodies' quotes become ones that no schema name can contain.
+    -- Marks and quotes become ones that the schema's name does not contain.
+    mark := '@' || md5(target) || '@';
+    body := replace(body, '@alkstore@', mark);
     body := replace(body, '$$', '$alkstore_' || md5(target) || '$');
-    body := replace(body, '''@alkstore@', '''' || replace(quote_ident(target), '''', ''''''));
+    body := replace(body, '''' || mark, '''' || replace(quote_ident(target), '''', ''''''));
     BEGIN
-      EXECUTE replace(body, '@alkstore@', quote_ident(target));
+      EXECUTE replace(body, mark, quote_ident(target));
     EXCEPTION WHEN OTHERS THEN  -- raised anew without its context, which is all of the above
       GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
       RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM, HINT = hint;

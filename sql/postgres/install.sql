@@ -29,15 +29,17 @@
 BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SELECT pg_catalog.pg_advisory_xact_lock(7021796452613521) AS locked \gset
-SELECT pg_catalog.to_regprocedure('alkstore.version()') IS NOT NULL AS installed \gset
+-- Read and not called: a function of that name could be anybody's.
+SELECT EXISTS (
+  SELECT FROM pg_catalog.pg_proc p
+  WHERE p.oid = to_regprocedure('alkstore.version()') AND p.prosrc LIKE ' SELECT ''%'' ') AS installed \gset
 \if :installed
--- Read and not called: it could be anybody's.
 DO $$
 DECLARE
   found text := (
-    SELECT substring(p.prosrc FROM '''(.*)''') FROM pg_catalog.pg_proc p WHERE p.oid = 'alkstore.version()'::regprocedure);
+    SELECT substring(p.prosrc FROM '''(.*)''') FROM pg_catalog.pg_proc p WHERE p.oid = to_regprocedure('alkstore.version()'));
 BEGIN
-  IF found IS DISTINCT FROM '0.1.0' THEN
+  IF found <> '0.1.0' THEN
     RAISE EXCEPTION 'alkstore % is installed in schema alkstore; this installer brings 0.1.0', found
       USING ERRCODE = 'object_not_in_prerequisite_state';
   END IF;

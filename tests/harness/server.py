@@ -91,8 +91,9 @@ def free_port() -> int:
 class Server:
     """One server. `major` None means the environment's PG, else the newest of the system.
 
-    `durable` keeps fsync on, for tests that look at what survives a crash. `settings` go into
-    postgresql.conf.
+    `durable` keeps fsync on, for tests that look at what survives a crash. `own_files` is for tests
+    that put files into the installation: PyPI's server, even where the system has that version.
+    `settings` go into postgresql.conf.
     """
 
     def __init__(
@@ -100,11 +101,13 @@ class Server:
         major: int | None = None,
         *,
         durable: bool = False,
+        own_files: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         if major is None and os.environ.get("PG"):
             major = int(os.environ["PG"])
         self.major = major
+        self.own_files = own_files
         self.settings = {
             "listen_addresses": "127.0.0.1",
             "max_connections": "200",
@@ -200,7 +203,7 @@ class Server:
 
     def _prepare(self) -> None:
         self.data = self.folder / "data"
-        servers = system_servers()
+        servers = {} if self.own_files else system_servers()
         if self.major is None:
             self.major = max(servers, default=max(PYPI_RELEASES))
         if self.major in servers:
