@@ -14,7 +14,7 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build install uninstall test test-sql-postgres test-isolation test-sql-sqlite test-python lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -25,6 +25,7 @@ help:
 	@echo 'make test-sql-postgres   the pgTAP suite'
 	@echo 'make test-isolation      races of several sessions, step by step, on PostgreSQL'
 	@echo 'make test-sql-sqlite     the SQLite SQL suite'
+	@echo 'make matrix-sqlite       the same on every SQLite from 3.38 on, in every mode'
 	@echo 'make test-python         the Python suite, on both engines'
 	@echo 'make lint                the linters'
 	@echo 'make venv                the virtual environment of tests and linters, build/venv'
@@ -49,7 +50,7 @@ install uninstall: build
 	$(MAKE) --no-print-directory -C build/extension $@
 
 test: venv
-	$(PY) -m tests.harness.need sqlite3 pgtap
+	$(PY) -m tests.harness.need sqlite3 cc pgtap
 	$(SERVER) $(MAKE) --no-print-directory test-sql-sqlite test-sql-postgres test-isolation test-python
 
 test-sql-postgres: venv
@@ -59,13 +60,16 @@ test-sql-postgres: venv
 test-isolation: venv
 	$(SERVER) $(PY) -m tests.harness.isolation
 
-# In memory; on a file with every pragma that changes how triggers run; in the sqlite3 shell.
 test-sql-sqlite: venv
-	$(PY) -m tests.harness.need sqlite3
+	$(PY) -m tests.harness.need sqlite3 cc
 	$(PY) -m tests.harness.sqlite_tap
-	$(PY) -m tests.harness.sqlite_tap --file --pragma journal_mode=WAL \
-		--pragma recursive_triggers=ON --pragma foreign_keys=ON
-	$(PY) -m tests.harness.sqlite_tap --shell
+	$(PY) -m tests.harness.sqlite_tap --shell --pragma synchronous=OFF
+	$(PY) -m tests.harness.sqlite_matrix --quick
+
+# On all libraries, with all that changes how triggers run and pages are written.
+matrix-sqlite: venv
+	$(PY) -m tests.harness.need cc
+	$(PY) -m tests.harness.sqlite_matrix
 
 test-python: venv
 	$(PY) -m tests.harness.need sqlite3

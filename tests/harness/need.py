@@ -28,6 +28,8 @@ def missing(need: str) -> list[str]:
             return [] if importlib.util.find_spec("ensurepip") else ["python3-venv"]
         case "sqlite3":
             return [] if shutil.which("sqlite3") else ["sqlite3"]
+        case "cc":
+            return [] if shutil.which("cc") else ["gcc", "libc6-dev"]
         case "pgtap":
             # The package of one server version depends on that server: name the one that is there.
             major = max(system_servers(), default=None)

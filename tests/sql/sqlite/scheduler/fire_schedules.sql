@@ -203,7 +203,7 @@ SELECT job_id, state FROM alkstore_jobs;
 
 -- [fire] Q45: one schedule that cannot enqueue does not stop the others
 -- The call as a whole fails and changes nothing; by name each of the others fires.
-CREATE TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
+CREATE TEMP TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
 BEGIN SELECT RAISE(ABORT, 'at most 4 bytes are allowed'); END;
 INSERT INTO alkstore_schedule(name, spec, queue, payload)
 VALUES ('a', '@every 10s', 'q', '1'), ('b', '@every 10s', 'q', '"bad"'), ('c', '@every 10s', 'q', '3');
@@ -240,7 +240,7 @@ SELECT length(last_error) FROM alkstore_schedules WHERE name = 'b';
 --> 65536
 
 -- [idle] fire: the same failure again writes nothing
-CREATE TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
+CREATE TEMP TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
 BEGIN SELECT RAISE(ABORT, 'at most 4 bytes are allowed'); END;
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('b', '@every 10s', 'q', '"bad"');
 UPDATE test_clock SET now = now + 10;
@@ -271,7 +271,7 @@ SELECT name, next_run_at, last_error FROM alkstore_schedules ORDER BY name;
 --> b|1000000030|NULL
 
 -- [fire] F2: when the third of five fails, the four others fire and the third keeps its boundaries
-CREATE TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
+CREATE TEMP TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
 BEGIN SELECT RAISE(ABORT, 'at most 4 bytes are allowed'); END;
 INSERT INTO alkstore_schedule(name, spec, queue, payload)
 VALUES ('a', '@every 10s', 'q', '1'), ('b', '@every 10s', 'q', '1'), ('c', '@every 10s', 'q', '"bad"'), ('d', '@every 10s', 'q', '1'),
@@ -294,7 +294,7 @@ SELECT name, next_run_at FROM alkstore_schedules ORDER BY name;
 --> e|1000000040
 
 -- [fire] F2: no boundary is lost and none is doubled
-CREATE TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
+CREATE TEMP TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
 BEGIN SELECT RAISE(ABORT, 'at most 4 bytes are allowed'); END;
 INSERT INTO alkstore_schedule(name, spec, queue, payload)
 VALUES ('a', '@every 10s', 'q', '1'), ('b', '@every 10s', 'q', '1'), ('c', '@every 10s', 'q', '"bad"'), ('d', '@every 10s', 'q', '1'),
@@ -315,7 +315,7 @@ SELECT run_at, count(*) FROM alkstore_jobs GROUP BY run_at ORDER BY run_at;
 --> 1000000030|5
 
 -- [fire] a schedule's missed boundaries fire all or none
-CREATE TRIGGER forbid_third BEFORE INSERT ON __alkstore_job WHEN NEW.run_at = 1000000030
+CREATE TEMP TRIGGER forbid_third BEFORE INSERT ON __alkstore_job WHEN NEW.run_at = 1000000030
 BEGIN SELECT RAISE(ABORT, 'not this one'); END;
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 10s', 'q', '1');
 UPDATE test_clock SET now = now + 45;
