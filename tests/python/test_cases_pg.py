@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,37 @@ def test_a_claim_leaves_a_locked_spent_job_to_the_next(
     assert value(other, "SELECT last_error FROM alkstore.get_job('q', 1)") == (
         "max attempts exceeded"
     )
+
+
+def test_a_spent_job_that_is_let_go_while_others_are_buried_is_not_handed_out(
+    session: Connection[Any], other: Connection[Any], pg_url: str
+) -> None:
+    """[exhausted]"""
+    enqueue(session, 2, max_attempts=1)
+    assert claim(session, 2) == [1, 2]
+    lapsed = "date_trunc('minute', now()) - interval '1 minute'"
+    session.execute(f"UPDATE alkstore._job SET claim_expires_at = {lapsed}, due_at = {lapsed}")
+    # A claim that has buried what it could waits there, before it chooses.
+    session.execute("""
+        CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+        CREATE TRIGGER wait AFTER INSERT ON alkstore._dead_job EXECUTE FUNCTION wait()
+    """)
+    session.execute("BEGIN")
+    session.execute("SELECT FROM alkstore._job WHERE id = 1 FOR UPDATE")
+    session.execute("SELECT pg_advisory_xact_lock(1)")
+    with ThreadPoolExecutor() as pool:
+        claimed = pool.submit(claim, other, 9)
+        waiting = (
+            f"SELECT count(*) FROM pg_locks WHERE pid = {other.info.backend_pid} AND NOT granted"
+        )
+        with connect(pg_url) as third:
+            while value(third, waiting) == 0 and not claimed.done():
+                pass
+        session.execute("COMMIT")
+        assert claimed.result() == []
+    states = session.execute("SELECT state FROM alkstore.jobs ORDER BY job_id").fetchall()
+    assert states == [("processing",), ("dead",)]
 
 
 def test_a_claim_late_in_a_transaction_counts_from_the_call(session: Connection[Any]) -> None:

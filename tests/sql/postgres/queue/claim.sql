@@ -78,11 +78,14 @@ SELECT count(alkstore.enqueue('q', to_json(g), delay_s => 60)) FROM generate_ser
 SELECT pg_temp.advance(60);
 SELECT is(
   pg_temp.lines($$ SELECT payload FROM alkstore.claim('q', 'w') $$)
-  || pg_temp.lines($$ SELECT pg_temp.advance(-1) $$)
+  || pg_temp.lines($$ SELECT pg_temp.advance(-2) $$)
+  || pg_temp.lines($$ SELECT payload FROM alkstore.claim('q', 'w', 9) $$)
+  || pg_temp.lines($$ SELECT alkstore.enqueue('q', '151', delay_s => 1) $$)
+  || pg_temp.lines($$ SELECT pg_temp.advance(1) $$)
   || pg_temp.lines($$ SELECT payload FROM alkstore.claim('q', 'w', 9) $$)
   || pg_temp.lines($$ SELECT pg_temp.advance(1) $$)
   || pg_temp.lines($$ SELECT payload FROM alkstore.claim('q', 'w', 2) $$),
-  ARRAY['1', 'NULL', 'NULL', '2', '3'],
+  ARRAY['1', 'NULL', '151', 'NULL', '151', 'NULL', '2', '3'],
   '[claim-ready] when the clock steps back, jobs that had become due wait again');
 
 SELECT pg_temp.fresh();
@@ -182,18 +185,19 @@ SELECT count(alkstore.enqueue('walk', '0')) FROM generate_series(1, 6000);
 SELECT sum(alkstore.ack('walk', job_id, 1)::int) FROM alkstore.claim('walk', 'w', 6000);
 SELECT alkstore.enqueue('walk', '1');
 SELECT alkstore.claim('walk', 'w');
-SELECT alkstore.enqueue('walk', '2'), alkstore.enqueue('walk', '3', priority => 9), alkstore.enqueue('other', '4');
+SELECT alkstore.enqueue('walk', '2'), alkstore.enqueue('walk', '3', priority => 9);
+SELECT alkstore.enqueue('other', '4'), alkstore.enqueue('other', '5', priority => 10);
 SELECT is(
   pg_temp.lines($$ SELECT c.payload FROM generate_series(1, 3) i, alkstore.claim('walk', i::text) c $$)
-  || pg_temp.lines($$ SELECT payload FROM alkstore.claim('other', 'w') $$),
-  ARRAY['2', '3', '4'],
+  || pg_temp.lines($$ SELECT c.payload FROM generate_series(1, 2) i, alkstore.claim('other', i::text) c $$),
+  ARRAY['2', '3', '5', '4'],
   '[claim-order] a claim may go on from where a costly walk ended, and finds the rest all the same');
-SELECT alkstore.enqueue('walk', '5');
+SELECT alkstore.enqueue('walk', '6');
 SELECT alkstore.claim('walk', 'w');
 SELECT pg_temp.advance(1);
-SELECT alkstore.enqueue('walk', '6'), alkstore.enqueue('walk', '7', priority => 9);
+SELECT alkstore.enqueue('walk', '7'), alkstore.enqueue('walk', '8', priority => 9);
 SELECT is(
-  pg_temp.lines($$ SELECT payload FROM alkstore.claim('walk', 'w', 2) $$), '{7,6}',
+  pg_temp.lines($$ SELECT payload FROM alkstore.claim('walk', 'w', 2) $$), '{8,7}',
   '[claim-order] the next second begins at the head again');
 
 -- [claim-n]

@@ -99,10 +99,15 @@ UPDATE test_clock SET now = now + 60;
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 SELECT payload FROM alkstore_claimed;
 --> 1
-UPDATE test_clock SET now = now - 1;
+UPDATE test_clock SET now = now - 2;
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 9);
 SELECT payload FROM alkstore_claimed;
 --> (no rows)
+INSERT INTO alkstore_enqueue(queue, payload, delay_s) VALUES ('q', '151', 1);
+UPDATE test_clock SET now = now + 1;
+INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 9);
+SELECT payload FROM alkstore_claimed;
+--> 151
 UPDATE test_clock SET now = now + 1;
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 2);
 SELECT payload FROM alkstore_claimed;
