@@ -406,3 +406,10 @@ def test_the_forms_of_a_sqlite_target(tmp_path: Path, monkeypatch: pytest.Monkey
     for target in (":memory:", "sqlite://", "sqlite:///:memory:"):
         with alkstore.open(target) as store:
             assert store.queue("q").enqueue(1) == 1
+
+
+def test_a_database_in_utf_16_is_refused(sqlite_path: Path) -> None:
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        connection.executescript("PRAGMA encoding = 'UTF-16le'; CREATE TABLE mine (x)")
+    with pytest.raises(Unavailable, match="needs a database in UTF-8; this one is in UTF-16le"):
+        alkstore.open(sqlite_path)
