@@ -12,6 +12,7 @@ BEGIN
   SELECT RAISE(IGNORE) WHERE NOT EXISTS (
     SELECT 1 FROM __alkstore_held WHERE id = NEW.job_id AND queue = NEW.queue AND attempt = NEW.attempt);
   DELETE FROM __alkstore_job WHERE id = NEW.job_id;
+  DELETE FROM __alkstore_payload WHERE id = NEW.job_id;
 END;
 
 -- alkstore_ack_batch: the same, and attempt may be left out or NULL: it is then not checked, so that a worker whose claim
@@ -25,4 +26,5 @@ BEGIN
     SELECT 1 FROM __alkstore_held
     WHERE id = NEW.job_id AND queue = NEW.queue AND attempt = coalesce(NEW.attempt, attempt));
   DELETE FROM __alkstore_job WHERE id = NEW.job_id;
+  DELETE FROM __alkstore_payload WHERE id = NEW.job_id;
 END;

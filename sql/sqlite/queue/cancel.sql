@@ -13,4 +13,5 @@ BEGIN
     SELECT 1 FROM __alkstore_job
     WHERE id = NEW.job_id AND queue = coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue));
   DELETE FROM __alkstore_job WHERE id = NEW.job_id;
+  DELETE FROM __alkstore_payload WHERE id = NEW.job_id;
 END;

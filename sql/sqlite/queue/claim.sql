@@ -15,8 +15,9 @@ CREATE TABLE IF NOT EXISTS __alkstore_claimed (
 -- alkstore_claimed: the jobs of the last claim of this database. Read it in the claim's own transaction.
 CREATE VIEW IF NOT EXISTS alkstore_claimed AS
 SELECT
-  j.id AS job_id, j.queue, j.payload, j.attempts AS attempt, j.claim_expires_at, j.priority, j.max_attempts, j.worker_id,
-  j.claimed_at, j.run_at, j.expires_at, j.created_at
+  j.id AS job_id, j.queue, coalesce(j.payload, (SELECT p.payload FROM __alkstore_payload p WHERE p.id = j.id)) AS payload,
+  j.attempts AS attempt, j.claim_expires_at, j.priority, j.max_attempts, j.worker_id, j.claimed_at, j.run_at, j.expires_at,
+  j.created_at
 FROM __alkstore_claimed c CROSS JOIN __alkstore_job j ON j.id = c.job_id
 ORDER BY c.position;
 

@@ -77,13 +77,17 @@ CREATE TRIGGER IF NOT EXISTS __alkstore_enqueue_call AFTER INSERT ON alkstore_en
 BEGIN
   -- An explicit -1 passed the check above.
   SELECT RAISE(ABORT, 'AK003 invalid_option: job_id is chosen by the queue') WHERE NEW.job_id < 1;
+  -- First of all, so that a long payload's pages are free again when it is stored.
+  DELETE FROM alkstore_enqueue WHERE job_id = NEW.job_id;
+  INSERT INTO __alkstore_payload(id, payload)
+  SELECT NEW.job_id, NEW.payload WHERE length(CAST(NEW.payload AS BLOB)) > 2000;
   INSERT INTO __alkstore_job (
     id, queue, payload, priority, max_attempts, visibility_timeout_s, backoff_base_s, dead_letter_retention_s,
     created_at, run_at, expires_at, ready, due_at)
   SELECT
-    NEW.job_id, coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue), NEW.payload, coalesce(NEW.priority, 0), coalesce(NEW.max_attempts, 3),
-    coalesce(NEW.visibility_timeout_s, 300), coalesce(NEW.backoff_base_s, 5), NEW.dead_letter_retention_s,
+    NEW.job_id, coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue),
+    CASE WHEN length(CAST(NEW.payload AS BLOB)) <= 2000 THEN NEW.payload END,
+    coalesce(NEW.priority, 0), coalesce(NEW.max_attempts, 3), coalesce(NEW.visibility_timeout_s, 300), coalesce(NEW.backoff_base_s, 5), NEW.dead_letter_retention_s,
     t.now, t.due, t.now + NEW.expires_s, t.due <= t.now, t.due
   FROM (SELECT c.now, coalesce(c.now + NEW.delay_s, NEW.run_at, c.now) AS due FROM __alkstore_clock c) t;
-  DELETE FROM alkstore_enqueue WHERE job_id = NEW.job_id;
 END;

@@ -38,6 +38,9 @@ BEGIN
        WHERE queue = NEW.queue AND prune_at < NEW.now) AS pruned) s
   WHERE (__alkstore_swept.expired, __alkstore_swept.pruned) <> (s.expired, s.pruned);
 
+  DELETE FROM __alkstore_payload WHERE id IN (
+    SELECT id FROM __alkstore_dead_job INDEXED BY __alkstore_dead_job_prune
+    WHERE queue = NEW.queue AND prune_at < NEW.now);
   DELETE FROM __alkstore_dead_job WHERE queue = NEW.queue AND prune_at < NEW.now;
 
   INSERT INTO __alkstore_bury(id, last_error, died_at)

@@ -8,7 +8,7 @@
 CREATE TABLE IF NOT EXISTS __alkstore_job (
   id                      INTEGER PRIMARY KEY,
   queue                   TEXT NOT NULL,
-  payload                 TEXT NOT NULL,
+  payload                 TEXT,
   priority                INTEGER NOT NULL,
   attempts                INTEGER NOT NULL DEFAULT 0,
   released                INTEGER NOT NULL DEFAULT 0,
@@ -35,7 +35,7 @@ CREATE INDEX IF NOT EXISTS __alkstore_job_expires ON __alkstore_job (queue, expi
 CREATE TABLE IF NOT EXISTS __alkstore_dead_job (
   id                      INTEGER PRIMARY KEY,
   queue                   TEXT NOT NULL,
-  payload                 TEXT NOT NULL,
+  payload                 TEXT,
   priority                INTEGER NOT NULL,
   attempts                INTEGER NOT NULL,
   released                INTEGER NOT NULL,
@@ -56,6 +56,13 @@ CREATE TABLE IF NOT EXISTS __alkstore_dead_job (
 );
 
 CREATE INDEX IF NOT EXISTS __alkstore_dead_job_prune ON __alkstore_dead_job (queue, prune_at) WHERE prune_at IS NOT NULL;
+
+-- The payloads of more than 2000 bytes, of live and dead jobs; the job's own payload is then NULL. SQLite writes a changed row anew
+-- with all that is in it: a claim, a retry or a dead move would write a long payload again each time.
+CREATE TABLE IF NOT EXISTS __alkstore_payload (
+  id      INTEGER PRIMARY KEY,
+  payload TEXT NOT NULL
+);
 
 -- The claims that are good now: what ack, retry, release, fail and heartbeat act on.
 CREATE VIEW IF NOT EXISTS __alkstore_held(id, queue, attempt, now) AS
