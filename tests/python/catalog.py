@@ -22,7 +22,8 @@ _QUERIES = (
     """,
     """
     SELECT 'column' AS kind, c.oid::regclass, a.attnum, a.attname,
-      format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attcollation::regcollation, a.attstorage, a.attacl,
+      format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,
+      a.attcollation::regcollation, a.attstorage, a.attacl,
       pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
     LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
