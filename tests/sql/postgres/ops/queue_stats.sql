@@ -25,7 +25,7 @@ SELECT alkstore.enqueue_batch('q', '[1,2,3,4,5,6]', priority => 9);
 SELECT count(*) FROM alkstore.claim('q', 'w', 13);
 SELECT count(alkstore.fail('q', i, 1)) FROM generate_series(8, 13) i;
 SELECT alkstore.enqueue_batch('q', '[1,2,3,4]', run_at => '2001-09-09 01:46:45+00');
-SELECT alkstore.enqueue('q', '1', delay_s => 100);
+SELECT alkstore.enqueue('q', '1', delay_s => 100, expires_s => 100);
 SELECT alkstore.enqueue('q', '1', run_at => '2001-09-09 01:46:39+00', expires_s => 99);
 SELECT alkstore.enqueue_batch('q', '[1,2,3,4,5,6,7]', delay_s => 101, expires_s => 200);
 SELECT alkstore.enqueue('q', '1', delay_s => 101, expires_s => 99);

@@ -27,7 +27,7 @@ INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 13);
 INSERT INTO alkstore_fail(queue, job_id, attempt) SELECT queue, job_id, 1 FROM alkstore_jobs WHERE job_id >= 8;
 INSERT INTO alkstore_enqueue(queue, payload, run_at, delay_s, expires_s) VALUES
   ('q', '14', 1000000005, NULL, NULL), ('q', '15', 1000000005, NULL, NULL), ('q', '16', 1000000005, NULL, NULL),
-  ('q', '17', 1000000005, NULL, NULL), ('q', '18', NULL, 100, NULL), ('q', '19', 999999999, NULL, 99),
+  ('q', '17', 1000000005, NULL, NULL), ('q', '18', NULL, 100, 100), ('q', '19', 999999999, NULL, 99),
   ('q', '20', NULL, 101, 200), ('q', '21', NULL, 101, 200), ('q', '22', NULL, 101, 200), ('q', '23', NULL, 101, 200),
   ('q', '24', NULL, 101, 200), ('q', '25', NULL, 101, 200), ('q', '26', NULL, 101, 200), ('q', '27', NULL, 101, 99),
   ('p', '28', NULL, 101, NULL), ('P', '29', NULL, NULL, NULL);
