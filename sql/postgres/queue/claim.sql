@@ -16,42 +16,57 @@ CREATE TYPE alkstore.claimed_job AS (
 );
 COMMENT ON TYPE alkstore.claimed_job IS 'One claim: what alkstore.claim returns. (job_id, attempt) names it for ever.';
 
--- The ids to hand out when delayed jobs have become due or claims have lapsed; locked, at most n, in claim order.
-CREATE FUNCTION alkstore._pick_with_due(queue text, n bigint, moment timestamptz) RETURNS bigint[]
+-- Delayed jobs that have become due and claims that have lapsed: the ids of those that may be claimed.
+-- Lapsed ones without attempts left are never to run again: they are buried on the way.
+CREATE FUNCTION alkstore._look_at_due(queue text, moment timestamptz) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  due bigint[];
+  spent bigint[];
+BEGIN
+  SELECT
+    array_agg(j.id) FILTER (
+      WHERE (j.expires_at IS NULL OR j.expires_at >= moment)
+        AND (j.claim_expires_at IS NULL OR j.attempts - j.released < j.max_attempts)),
+    array_agg(j.id) FILTER (WHERE j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts)
+  INTO due, spent
+  FROM alkstore._job j
+  WHERE j.queue = _look_at_due.queue AND NOT j.ready AND j.due_at <= moment;
+  IF spent IS NOT NULL THEN
+    PERFORM alkstore._bury(
+      ARRAY(
+        SELECT j.id FROM alkstore._job j
+        WHERE j.id = ANY (spent) AND j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts
+        ORDER BY j.id
+        FOR UPDATE SKIP LOCKED),
+      'max attempts exceeded', moment);
+  END IF;
+  RETURN coalesce(due, '{}');
+END $$;
+
+-- Moves rows that are due into the ready index, so that claims find them there in their order.
+CREATE FUNCTION alkstore._promote(due bigint[], moment timestamptz) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  UPDATE alkstore._job j SET ready = true
+  WHERE j.id = ANY (ARRAY(
+    SELECT d.id FROM alkstore._job d
+    WHERE d.id = ANY (due) AND NOT d.ready AND d.due_at <= moment
+      AND (d.claim_expires_at IS NULL OR d.attempts - d.released < d.max_attempts)
+    ORDER BY d.id
+    FOR UPDATE SKIP LOCKED));
+END $$;
+
+-- The ids to hand out, of the ready rows and a few due ones that stay where they are; locked, at most n, in claim order.
+CREATE FUNCTION alkstore._pick_with_due(queue text, n bigint, moment timestamptz, due bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
   candidate bigint;
   picked bigint[] := '{}';
 BEGIN
-  -- Lapsed and no attempts left: never to run again.
-  PERFORM alkstore._bury(
-    ARRAY(
-      SELECT j.id FROM alkstore._job j
-      WHERE j.queue = _pick_with_due.queue AND NOT j.ready AND j.due_at <= moment
-        AND j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts
-      ORDER BY j.id
-      FOR UPDATE SKIP LOCKED),
-    'max attempts exceeded', moment);
-
-  -- Few due rows are merged on the fly below, so that a claimer in a long transaction holds only what it takes.
-  -- Many would be sorted again by every claim: they move into the ready index, once.
-  IF (SELECT count(*) > 100 FROM (
-        SELECT FROM alkstore._job j
-        WHERE j.queue = _pick_with_due.queue AND NOT j.ready AND j.due_at <= moment
-          AND (j.expires_at IS NULL OR j.expires_at >= moment)
-        LIMIT 101) due)
-  THEN
-    UPDATE alkstore._job j SET ready = true
-    WHERE j.id = ANY (ARRAY(
-      SELECT d.id FROM alkstore._job d
-      WHERE d.queue = _pick_with_due.queue AND NOT d.ready AND d.due_at <= moment
-        AND (d.expires_at IS NULL OR d.expires_at >= moment)
-        AND (d.claim_expires_at IS NULL OR d.attempts - d.released < d.max_attempts)
-      ORDER BY d.id
-      FOR UPDATE SKIP LOCKED));
-  END IF;
-
   -- Sorted arms are merged lazily: the ready index is read only as far as needed.
   -- One by one, since a locking cursor over the merge would hold a row more than it returns.
   FOR candidate IN
@@ -61,7 +76,7 @@ BEGIN
        ORDER BY -j.priority, j.run_at, j.id OFFSET 0)
       UNION ALL
       (SELECT j.id, -j.priority, j.run_at FROM alkstore._job j
-       WHERE j.queue = _pick_with_due.queue AND NOT j.ready AND j.due_at <= moment
+       WHERE j.id = ANY (due) AND NOT j.ready
        ORDER BY -j.priority, j.run_at, j.id OFFSET 0)
     ) m
     ORDER BY m.rank, m.run_at, m.id
@@ -79,16 +94,29 @@ END $$;
 
 -- While some transaction holds an old snapshot, finished jobs leave index entries that nobody may remove, and every claim
 -- would walk over all of them. So a session that met a costly walk notes where it ended, and for the rest of that second of
--- the clock starts there; a claim that finds nothing there looks again from the left.
+-- the clock starts there; a claim that finds nothing there looks again from the left. The index is part of the mark, since
+-- two schemas may have queues of the same name.
 CREATE FUNCTION alkstore._set_mark(queue text, moment timestamptz, last_picked bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-  PERFORM set_config('alkstore._mark',
-    json_build_array(_set_mark.queue, moment, -j.priority, j.run_at, j.id)::text, false)
+  PERFORM set_config(
+    'alkstore._mark',
+    ARRAY[
+      'alkstore._job'::regclass::oid::text, _set_mark.queue, extract(epoch FROM moment)::text,
+      (-j.priority)::text, extract(epoch FROM j.run_at)::text, j.id::text]::text,
+    false)
   FROM alkstore._job j
   WHERE j.id = last_picked;
 END $$;
+
+-- Pages of the two indexes read by this transaction so far: what a walk costs, without a look at any clock.
+CREATE FUNCTION alkstore._pages_walked() RETURNS bigint
+LANGUAGE sql VOLATILE
+AS $$
+  SELECT pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass)
+    + pg_stat_get_xact_blocks_fetched('alkstore._job_due'::regclass)
+$$;
 
 -- The claim proper; the queue's name is checked, and may be a reserved one. Called with the settings of claim.
 CREATE FUNCTION alkstore._claim(queue text, worker_id text, n bigint) RETURNS SETOF alkstore.claimed_job
@@ -97,23 +125,29 @@ AS $$
 DECLARE
   moment timestamptz := alkstore._now();
   wanted bigint := coalesce(_claim.n, 1);
-  mark json := nullif(current_setting('alkstore._mark', true), '');
-  pages bigint;
+  mark text[] := nullif(current_setting('alkstore._mark', true), '');
+  look_at_due boolean;
+  due bigint[] := '{}';
   picked bigint[];
+  pages bigint;
+  costly boolean := false;
 BEGIN
   PERFORM alkstore._check_name('worker_id', _claim.worker_id);
   IF wanted <= 0 THEN
     RETURN;
   END IF;
-  IF mark->>0 <> _claim.queue OR (mark->>1)::timestamptz <> moment THEN
+  IF mark IS NOT NULL
+    AND mark[1:3] <> ARRAY['alkstore._job'::regclass::oid::text, _claim.queue, extract(epoch FROM moment)::text]
+  THEN
     mark := NULL;
   END IF;
+  look_at_due := mark IS NULL;
 
   LOOP
-    pages := pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass);
+    pages := alkstore._pages_walked();
     -- Ids first, into an array: a semi-join could run the locking sub-select again and hand out more than n.
     -- NULL: some row has become due, so the ready index is not the whole story.
-    SELECT CASE WHEN mark IS NOT NULL OR NOT EXISTS (
+    SELECT CASE WHEN NOT look_at_due OR NOT EXISTS (
         SELECT FROM alkstore._job j
         WHERE j.queue = _claim.queue AND NOT j.ready AND j.due_at <= moment)
       THEN ARRAY(
@@ -121,25 +155,38 @@ BEGIN
         WHERE j.queue = _claim.queue AND j.ready AND j.due_at <= moment
           AND (j.expires_at IS NULL OR j.expires_at >= moment)
           AND (-j.priority, j.run_at, j.id) > (
-            coalesce((mark->>2)::bigint, -2147483648), coalesce((mark->>3)::timestamptz, '-infinity'),
-            coalesce((mark->>4)::bigint, 0))
+            coalesce(mark[4]::bigint, -2147483648), coalesce(to_timestamp(mark[5]::float8), '-infinity'),
+            coalesce(mark[6]::bigint, 0))
         ORDER BY -j.priority, j.run_at, j.id
         LIMIT wanted
         FOR UPDATE SKIP LOCKED)
       END INTO picked;
+    IF picked IS NULL THEN
+      due := alkstore._look_at_due(_claim.queue, moment);
+      costly := alkstore._pages_walked() - pages > 20;
+      -- Few due rows are merged on the fly, so that a claimer in a long transaction holds only what it takes.
+      -- Many would be sorted again by every claim, and a mark leads past them: those are promoted, once.
+      IF costly OR cardinality(due) > 100 THEN
+        PERFORM alkstore._promote(due, moment);
+        due := '{}';
+        look_at_due := false;
+        CONTINUE;
+      END IF;
+      picked := alkstore._pick_with_due(_claim.queue, wanted, moment, due);
+    END IF;
+    costly := costly OR alkstore._pages_walked() - pages > 20 + cardinality(picked) / 50;
     EXIT WHEN mark IS NULL OR cardinality(picked) > 0;
     mark := NULL;
+    look_at_due := true;
   END LOOP;
-  IF picked IS NULL THEN
-    picked := alkstore._pick_with_due(_claim.queue, wanted, moment);
-  ELSIF cardinality(picked) > 0
-    AND (mark IS NOT NULL OR
-      pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass) - pages > 20 + cardinality(picked) / 50)
-  THEN
-    PERFORM alkstore._set_mark(_claim.queue, moment, picked[cardinality(picked)]);
-  END IF;
   IF cardinality(picked) = 0 THEN
     RETURN;
+  END IF;
+  IF mark IS NOT NULL OR costly THEN
+    IF due <> '{}' THEN
+      PERFORM alkstore._promote(due, moment);
+    END IF;
+    PERFORM alkstore._set_mark(_claim.queue, moment, picked[cardinality(picked)]);
   END IF;
 
   RETURN QUERY
