@@ -2,19 +2,19 @@
 -- stop a call in its middle. Loaded once, after alkstore; see tests/harness/isolation.py.
 
 -- A sequence, since any session can move it at once, whatever snapshot or transaction the others are in.
-CREATE SEQUENCE public.clock START 1000000000;
+CREATE SEQUENCE public.clock;
 GRANT SELECT ON SEQUENCE public.clock TO PUBLIC;
 
 CREATE OR REPLACE FUNCTION alkstore._now() RETURNS timestamptz
 LANGUAGE sql VOLATILE
-AS $$ SELECT to_timestamp(last_value) FROM public.clock $$;
+AS $$ SELECT to_timestamp(pg_sequence_last_value('public.clock')) $$;
 
 -- Empty storage, ids from 1, the clock at 1000000000.
 CREATE PROCEDURE public.reset()
 LANGUAGE sql
 AS $$
   TRUNCATE alkstore._job, alkstore._dead_job RESTART IDENTITY;
-  ALTER SEQUENCE public.clock RESTART;
+  SELECT setval('public.clock', 1000000000);
 $$;
 
 -- Moves the clock for everybody.
@@ -22,7 +22,7 @@ CREATE PROCEDURE public.advance(seconds bigint)
 LANGUAGE plpgsql
 AS $$
 BEGIN
-  PERFORM setval('public.clock', last_value + seconds) FROM public.clock;
+  PERFORM setval('public.clock', pg_sequence_last_value('public.clock') + seconds);
 END $$;
 
 -- A call of a session in which test.pause is on stops at the first job that it reads, before it locks it, while
