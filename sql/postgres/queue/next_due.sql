@@ -6,18 +6,22 @@ SET enable_seqscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();
+  ready_since timestamptz;
 BEGIN
+  -- Any one that is ready will do: its instant has come.
+  ready_since := (
+    SELECT j.due_at FROM alkstore._job j
+    WHERE j.queue = next_due.queue AND j.ready AND (j.expires_at IS NULL OR j.expires_at >= greatest(j.due_at, moment))
+    ORDER BY -j.priority, j.run_at, j.id
+    LIMIT 1);
+  -- Unless the clock stepped back: then the least one matters.
+  IF ready_since > moment THEN
+    ready_since := (
+      SELECT min(j.due_at) FROM alkstore._job j
+      WHERE j.queue = next_due.queue AND j.ready AND (j.expires_at IS NULL OR j.expires_at >= greatest(j.due_at, moment)));
+  END IF;
   RETURN least(
-    -- Any one that is ready will do: its instant has come. Only after the clock stepped back does the least one matter.
-    coalesce(
-      (SELECT j.due_at FROM alkstore._job j
-       WHERE j.queue = next_due.queue AND j.ready AND j.due_at <= moment
-         AND (j.expires_at IS NULL OR j.expires_at >= moment)
-       ORDER BY -j.priority, j.run_at, j.id
-       LIMIT 1),
-      (SELECT min(j.due_at) FROM alkstore._job j
-       WHERE j.queue = next_due.queue AND j.ready AND j.due_at > moment
-         AND (j.expires_at IS NULL OR j.expires_at >= j.due_at))),
+    ready_since,
     (SELECT j.due_at FROM alkstore._job j
      WHERE j.queue = next_due.queue AND NOT j.ready
        AND (j.expires_at IS NULL OR j.expires_at >= greatest(j.due_at, moment))
