@@ -58,6 +58,9 @@ def test_every_call_late_in_a_transaction_counts_from_the_call(pg_url: str) -> N
 # -- crossing calls -------------------------------------------------------------------------------
 
 
+WAITING = "SELECT FROM pg_stat_activity WHERE pid = ANY(%s) AND wait_event_type = 'Lock'"
+
+
 def number(session: Session, call: str, *arguments: object) -> int:
     ((answer, *_),) = session.execute(f"SELECT * FROM alkstore.{call}".encode(), arguments)
     return int(answer)
@@ -87,7 +90,7 @@ def heartbeat(session: Session, jobs: list[int]) -> int:
 
 CROSSING = [ack_up, ack_down, sweep, cancel, heartbeat]
 JOBS = 200
-ROUNDS = 40
+ROUNDS = 20
 
 
 def test_calls_that_cross_on_the_same_jobs_never_deadlock(pg_url: str) -> None:
@@ -102,23 +105,26 @@ def test_calls_that_cross_on_the_same_jobs_never_deadlock(pg_url: str) -> None:
 
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(len(CROSSING)))
-        setup, *sessions = (
+        setup, holder, *sessions = (
             stack.enter_context(psycopg.connect(pg_url, autocommit=True))
-            for _ in range(1 + len(CROSSING))
+            for _ in range(2 + len(CROSSING))
         )
+        acks = [session.info.backend_pid for session in sessions[:2]]
         for _ in range(ROUNDS):
             setup.execute(
                 "SELECT alkstore.enqueue('q', '1', expires_s => 1) FROM generate_series(1, %s)",
                 [JOBS],
             )
-            jobs = [
-                job
-                for (job,) in setup.execute(
-                    "SELECT job_id FROM alkstore.claim('q', 'w', %s)", [JOBS]
-                )
-            ]
+            claimed = setup.execute("SELECT job_id FROM alkstore.claim('q', 'w', %s)", [JOBS])
+            jobs = [job_id for (job_id,) in claimed]
             clock.advance(2)  # past the expiry: the sweep wants them too
-            taken = dict(zip(CROSSING, pool.map(run, CROSSING, sessions), strict=True))
+            with holder.transaction():
+                # All want this job. Batches in two orders would each hold half of the others by now.
+                assert number(holder, "heartbeat('q', %s, 1)", jobs[JOBS // 2])
+                answers = [pool.submit(run, *pair) for pair in zip(CROSSING, sessions, strict=True)]
+                while setup.execute(WAITING, [acks]).rowcount < len(acks):
+                    assert not any(answer.done() for answer in answers[:2])
+            taken = dict(zip(CROSSING, (answer.result() for answer in answers), strict=True))
             assert sum(taken.values()) == JOBS, taken
             dead = setup.execute("SELECT FROM alkstore.dead_jobs WHERE job_id = ANY(%s)", [jobs])
             assert dead.rowcount == taken[sweep]
