@@ -119,7 +119,7 @@ def test_calls_that_cross_on_the_same_jobs_never_deadlock(pg_url: str) -> None:
             jobs = [job_id for (job_id,) in claimed]
             clock.advance(2)  # past the expiry: the sweep wants them too
             with holder.transaction():
-                # All want this job. Batches in two orders would each hold half of the others by now.
+                # All want this job. Batches in two orders would each hold half of the rest by now.
                 assert number(holder, "heartbeat('q', %s, 1)", jobs[JOBS // 2])
                 answers = [pool.submit(run, *pair) for pair in zip(CROSSING, sessions, strict=True)]
                 while setup.execute(WAITING, [acks]).rowcount < len(acks):

@@ -7,7 +7,8 @@ SELECT plan(30);
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1'); SELECT alkstore.enqueue('q', '2'); SELECT alkstore.enqueue('p', '3');
 SELECT alkstore.claim('q', 'w', 2);
-SELECT is(pg_temp.effect($$ alkstore.ack('q', 1, 1) $$), 'true, changed', '[ack] an accepted ack is true');
+SELECT is(pg_temp.effect($$ alkstore.ack(queue => 'q', job_id => 1, attempt => 1) $$), 'true, changed',
+  '[ack] an accepted ack is true');
 SELECT is(pg_temp.lines($$ SELECT job_id, state FROM alkstore.jobs ORDER BY job_id $$), '{2|processing,3|pending}',
   '[ack] an accepted ack deletes that job and no other');
 
@@ -154,7 +155,7 @@ SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1', visibility_timeout_s => 2); SELECT alkstore.enqueue('q', '2', visibility_timeout_s => 60);
 SELECT alkstore.claim('q', 'w', 2); SELECT pg_temp.advance(3);
 SELECT is(
-  pg_temp.effect($$ alkstore.ack_batch('q', '{1,2}', '{1,1}') $$)
+  pg_temp.effect($$ alkstore.ack_batch(queue => 'q', job_ids => '{1,2}', attempts => '{1,1}') $$)
     || pg_temp.lines($$ SELECT job_id, attempt, worker_id FROM alkstore.claim('q', 'v', 2) $$),
   '{"1, changed",1|2|v}', '[ack-batch] Q16: in one batch each claim goes by its own deadline');
 
