@@ -11,5 +11,5 @@ BEGIN
   SELECT RAISE(IGNORE) WHERE NOT EXISTS (
     SELECT 1 FROM __alkstore_held WHERE id = NEW.job_id AND queue = NEW.queue AND attempt = NEW.attempt);
   INSERT INTO __alkstore_bury(id, last_error, died_at)
-  SELECT NEW.job_id, coalesce(substr(NEW.error, 1, 65536), 'failed'), now FROM __alkstore_clock;
+  SELECT NEW.job_id, coalesce(substr(CAST(NEW.error AS TEXT), 1, 65536), 'failed'), now FROM __alkstore_clock;
 END;

@@ -18,7 +18,7 @@ BEGIN
 
   INSERT INTO __alkstore_bury(id, last_error, died_at, error)
   SELECT j.id, coalesce(e.text, 'max attempts exceeded'), c.now, e.text
-  FROM __alkstore_job j, __alkstore_clock c, (SELECT substr(NEW.error, 1, 65536) AS text) e
+  FROM __alkstore_job j, __alkstore_clock c, (SELECT substr(CAST(NEW.error AS TEXT), 1, 65536) AS text) e
   WHERE j.id = NEW.job_id AND j.attempts - j.released >= j.max_attempts;
 
   -- 2^12 exceeds the cap for any base, so the shift stops there and nothing overflows;
@@ -28,7 +28,7 @@ BEGIN
     claimed_at = NULL,
     claim_expires_at = NULL,
     run_at = t.due,
-    retry_error = coalesce(substr(NEW.error, 1, 65536), retry_error),
+    retry_error = coalesce(substr(CAST(NEW.error AS TEXT), 1, 65536), retry_error),
     ready = t.due <= t.now,
     due_at = t.due
   FROM (

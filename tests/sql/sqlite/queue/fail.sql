@@ -294,3 +294,10 @@ CREATE TABLE before AS SELECT total_changes() AS changes;
 INSERT INTO alkstore_fail(queue, job_id, attempt) VALUES ('q', 1, 9);
 SELECT total_changes() - changes FROM before;
 --> 0
+
+-- [error-text] an error given to fail as bytes becomes text, cut at the first NUL
+INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1');
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
+INSERT INTO alkstore_fail(queue, job_id, attempt, error) VALUES ('q', 1, 1, x'626f6f6d00ff');
+SELECT last_error, typeof(last_error) FROM alkstore_dead_jobs;
+--> boom|text

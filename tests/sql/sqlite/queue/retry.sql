@@ -439,3 +439,14 @@ CREATE TABLE before AS SELECT total_changes() AS changes;
 INSERT INTO alkstore_retry(queue, job_id, attempt, error, delay_s) VALUES ('q', 1, 9, 'oops', 60);
 SELECT total_changes() - changes FROM before;
 --> 0
+
+-- [error-text] an error given to retry as bytes becomes text, cut at the first NUL
+INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', 2);
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
+INSERT INTO alkstore_retry(queue, job_id, attempt, error, delay_s) VALUES ('q', 1, 1, x'626f6f6d00ff', 0);
+SELECT retry_error, typeof(retry_error) FROM alkstore_jobs;
+--> boom|text
+INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
+INSERT INTO alkstore_retry(queue, job_id, attempt, error) VALUES ('q', 1, 2, x'62616e6700ff');
+SELECT retry_error, typeof(retry_error), last_error, typeof(last_error) FROM alkstore_dead_jobs;
+--> bang|text|bang|text
