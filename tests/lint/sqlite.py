@@ -7,6 +7,7 @@ would wait for the first caller. EXPLAIN compiles a statement with all its trigg
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import apsw
 
@@ -15,7 +16,7 @@ EVENT = re.compile(r"\bTRIGGER\b.*?\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE | 
 
 def check(installer: str) -> list[str]:
     """The complaints about an installer's text."""
-    connection = apsw.Connection(":memory:")
+    connection: Any = apsw.Connection(":memory:")
     # By default SQLite takes "a misspelt column" in double quotes for a string.
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)

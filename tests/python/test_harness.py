@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import sqlite_tap
+from tests.harness import sqlite_coverage, sqlite_tap
 from tests.harness.server import URL_VARIABLE, Server
 
 ROOT = Path(__file__).parents[2]
@@ -155,6 +155,54 @@ def test_a_title_given_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.splitlines() == [
         f"Bail out! {files[1]}: a second test with the title [some-clause] title"
     ]
+
+
+# -- the coverage of the SQLite triggers ----------------------------------------------------------
+
+TRIGGERS = """
+CREATE TABLE t (a);
+CREATE VIEW inner (a) AS SELECT a FROM t;
+CREATE VIEW outer (a) AS SELECT a FROM t;
+CREATE TRIGGER inner_call INSTEAD OF INSERT ON inner BEGIN
+  SELECT RAISE(IGNORE) WHERE NEW.a = 1;
+  SELECT RAISE(ABORT, 'two') WHERE NEW.a = 2;
+  INSERT INTO t VALUES (NEW.a);
+END;
+CREATE TRIGGER outer_call INSTEAD OF INSERT ON outer BEGIN
+  INSERT INTO inner SELECT NEW.a;
+  INSERT INTO t VALUES (NEW.a);
+END;
+"""
+INNER = [
+    ("inner_call", "SELECT RAISE(IGNORE) WHERE NEW.a = 1"),
+    ("inner_call", "SELECT RAISE(ABORT, 'two') WHERE NEW.a = 2"),
+    ("inner_call", "INSERT INTO t VALUES (NEW.a)"),
+]
+OUTER = [
+    ("outer_call", "INSERT INTO inner SELECT NEW.a"),
+    ("outer_call", "INSERT INTO t VALUES (NEW.a)"),
+]
+TWO = ("inner_call", "two")
+
+
+@pytest.mark.parametrize(
+    ("statements", "ran"),
+    [
+        ("SELECT 1;", []),
+        ("INSERT INTO inner VALUES (1);", INNER[:1]),
+        ("INSERT INTO inner VALUES (2);", [*INNER[:2], TWO]),
+        ("INSERT INTO inner VALUES (3);", INNER),
+        ("INSERT INTO outer VALUES (1);", [*INNER[:1], *OUTER]),
+        ("INSERT INTO outer VALUES (2);", [*INNER[:2], *OUTER[:1], TWO]),
+        ("INSERT INTO outer VALUES (3);", [*INNER, *OUTER]),
+        ("INSERT INTO outer VALUES (1), (2);", [*INNER[:2], *OUTER, TWO]),
+        ("SELECT 1; INSERT INTO missing VALUES (1);", []),
+    ],
+)
+def test_coverage_tells_what_ran(statements: str, ran: list[tuple[str, str]]) -> None:
+    script = "\n".join(statement + ";" for statement in statements.split(";")[:-1])
+    tests = sqlite_tap.parse(f"{TITLE}{script}\nSELECT 1;\n--> 1\n")
+    assert sqlite_coverage.measure(TRIGGERS, tests) == ([*INNER, *OUTER], [TWO], set(ran))
 
 
 # -- the private PostgreSQL -----------------------------------------------------------------------
