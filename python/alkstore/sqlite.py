@@ -32,13 +32,13 @@ _ENQUEUE = """
 
 
 class SqliteEngine(SqliteSchedules):
-    def __init__(self, path: str, busy_timeout_s: float) -> None:
+    def __init__(self, path: str, busy_timeout_s: float, synchronous: str) -> None:
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._closed = False
         with _connected(path, busy_timeout_s) as connection:
             _switch_to_wal(connection, busy_timeout_s)
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
             _install(connection)
             self._connection = connection
 
