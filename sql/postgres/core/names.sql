@@ -1,6 +1,6 @@
 -- Names: text of 1 to 255 bytes. NUL cannot occur in PostgreSQL text.
 CREATE FUNCTION alkstore._check_name(what text, name text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 255 THEN
@@ -12,7 +12,7 @@ END $$;
 
 -- Names that a user chooses for a shared thing; the prefix __alkstore_ is the engine's own.
 CREATE FUNCTION alkstore._check_public_name(what text, name text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
   PERFORM alkstore._check_name(what, name);

@@ -1,6 +1,6 @@
 -- Whole-number options: 32 bits in value although bigint in signatures, so that the refusal is ours and names the option.
 CREATE FUNCTION alkstore._check_option(name text, value bigint, minimum bigint) RETURNS void
-LANGUAGE plpgsql IMMUTABLE
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
   IF value NOT BETWEEN minimum AND 2147483647 THEN

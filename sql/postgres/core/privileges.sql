@@ -7,12 +7,14 @@ AS $$
 DECLARE
   -- GRANT takes even a quoted "public" for everybody; no role has that name.
   grantee regrole := format('%I', role)::regrole;
-  schema_id regnamespace := (SELECT c.relnamespace FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass);
+  schema_id regnamespace := (
+    SELECT c.relnamespace::regnamespace FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass);
   call regprocedure;
 BEGIN
   EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', schema_id, grantee);
   FOR call IN
-    SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = schema_id AND p.proname = ANY (calls || '{version}')
+    SELECT p.oid::regprocedure FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = schema_id AND p.proname = ANY (calls || '{version}')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', call, grantee);
   END LOOP;
@@ -28,7 +30,7 @@ DECLARE
 BEGIN
   PERFORM alkstore._grant_calls(role, '{_now}');
   FOR ops_view IN
-    SELECT v.oid FROM pg_catalog.pg_class v
+    SELECT v.oid::regclass FROM pg_catalog.pg_class v
     WHERE v.relkind = 'v' AND (views IS NULL OR v.relname = ANY (views))
       AND v.relnamespace = (SELECT c.relnamespace FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass)
   LOOP
@@ -87,7 +89,8 @@ DECLARE
   schema_id regnamespace;
   owner regrole;
 BEGIN
-  SELECT c.relnamespace, c.relowner INTO schema_id, owner FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass;
+  SELECT c.relnamespace::regnamespace, c.relowner::regrole INTO schema_id, owner
+  FROM pg_catalog.pg_class c WHERE c.oid = 'alkstore._job'::regclass;
   IF grantee = owner THEN
     RAISE EXCEPTION 'alkstore runs with the rights of its owner %, who cannot do without them', owner
       USING ERRCODE = 'invalid_grant_operation';

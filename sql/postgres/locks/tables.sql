@@ -7,7 +7,7 @@ CREATE TABLE alkstore._lock (
 );
 
 CREATE FUNCTION alkstore._check_ttl(ttl_s bigint) RETURNS void
-LANGUAGE plpgsql IMMUTABLE
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
   IF ttl_s IS NULL THEN

@@ -1,6 +1,6 @@
 -- An outbox is a queue with a reserved name, reached only through the outbox calls.
 CREATE FUNCTION alkstore._outbox_queue(outbox text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
   PERFORM alkstore._check_public_name('outbox', outbox);

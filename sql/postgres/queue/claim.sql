@@ -65,7 +65,7 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
   candidate bigint;
-  picked bigint[] := '{}';
+  picked bigint[] := '{}'::bigint[];
 BEGIN
   -- Sorted arms are merged lazily: the ready index is read only as far as needed.
   -- One by one, since a locking cursor over the merge would hold a row more than it returns.
@@ -125,9 +125,9 @@ AS $$
 DECLARE
   moment timestamptz := alkstore._now();
   wanted bigint := coalesce(_claim.n, 1);
-  mark text[] := nullif(current_setting('alkstore._mark', true), '');
+  mark text[] := nullif(current_setting('alkstore._mark', true), '')::text[];
   look_at_due boolean;
-  due bigint[] := '{}';
+  due bigint[] := '{}'::bigint[];
   picked bigint[];
   pages bigint;
   costly boolean := false;
@@ -168,7 +168,7 @@ BEGIN
       -- Many would be sorted again by every claim, and a mark leads past them: those are promoted, once.
       IF costly OR cardinality(due) > 100 THEN
         PERFORM alkstore._promote(due, moment);
-        due := '{}';
+        due := '{}'::bigint[];
         look_at_due := false;
         CONTINUE;
       END IF;

@@ -22,7 +22,7 @@ END $$;
 CREATE FUNCTION alkstore._check_options(
   delay_s bigint, run_at timestamptz, priority bigint, expires_s bigint, max_attempts bigint,
   visibility_timeout_s bigint, backoff_base_s bigint, dead_letter_retention_s bigint) RETURNS void
-LANGUAGE plpgsql IMMUTABLE
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
   PERFORM alkstore._check_option(o.name, o.value, o.minimum)

@@ -67,7 +67,7 @@ DECLARE
   buried bigint;
 BEGIN
   IF cardinality(ids) = 0 THEN
-    RETURN 0;
+    RETURN 0::bigint;
   END IF;
   WITH gone AS (
     DELETE FROM alkstore._job j WHERE j.id = ANY (ids) RETURNING j.*

@@ -24,7 +24,7 @@ BEGIN
     ORDER BY s.next_run_at, s.name
     FOR UPDATE SKIP LOCKED
   LOOP
-    missed := floor(extract(epoch FROM moment - due.next_run_at) / due.interval_s) + 1;
+    missed := floor(extract(epoch FROM moment - due.next_run_at) / due.interval_s)::bigint + 1;
     BEGIN
       job_ids := ARRAY(
         SELECT e.id
