@@ -14,7 +14,7 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build install uninstall test test-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres coverage-sql test-isolation test-sql-sqlite matrix-sqlite test-python schema-dump lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -23,10 +23,12 @@ help:
 	@echo 'make install             the files of CREATE EXTENSION; PG_CONFIG=... for another server'
 	@echo 'make test                all tests; PG=14 ... 18 chooses the PostgreSQL'
 	@echo 'make test-sql-postgres   the pgTAP suite'
+	@echo 'make coverage-sql        which statements of the PostgreSQL functions the pgTAP suite runs'
 	@echo 'make test-isolation      races of several sessions, step by step, on PostgreSQL'
 	@echo 'make test-sql-sqlite     the SQLite SQL suite'
 	@echo 'make matrix-sqlite       the same on every SQLite from 3.38 on, in every mode'
 	@echo 'make test-python         the Python suite, on both engines'
+	@echo 'make schema-dump         write docs/schema/ anew, after a change of the SQL'
 	@echo 'make lint                the linters'
 	@echo 'make venv                the virtual environment of tests and linters, build/venv'
 	@echo 'make clean               remove build/'
@@ -55,7 +57,12 @@ test: venv
 
 test-sql-postgres: venv
 	$(PY) -m tests.harness.need pgtap
+	$(PY) -m tests.harness.need --optional plpgsql_check
 	$(SERVER) $(PY) -m tests.harness.pgtap
+
+coverage-sql: venv
+	$(PY) -m tests.harness.need pgtap plpgsql_check
+	$(PY) -m tests.harness.coverage
 
 test-isolation: venv
 	$(SERVER) $(PY) -m tests.harness.isolation
@@ -74,6 +81,9 @@ matrix-sqlite: venv
 test-python: venv
 	$(PY) -m tests.harness.need sqlite3
 	$(SERVER) $(PY) -m pytest
+
+schema-dump: venv
+	$(SERVER) $(PY) -m tests.harness.schema_dump
 
 lint: venv
 	$(PY) -m ruff check .

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.harness.need import pgtap_sql
@@ -41,6 +43,23 @@ def psql(*arguments: str | Path, database: str = DATABASE, script: str | None = 
     subprocess.run(command, input=script, text=True, check=True, stdout=subprocess.DEVNULL, env=env)
 
 
+@contextmanager
+def database(server: str) -> Iterator[str]:
+    """The URL of a new database of a server with alkstore and pgTAP in it."""
+    drop = ["-c", f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"]
+    psql(*drop, "-c", f"CREATE DATABASE {DATABASE}", database=server)
+    url = server.rpartition("/")[0] + "/" + DATABASE
+    psql("-f", INSTALL, database=url)
+    psql(database=url, script=LOAD_PGTAP)
+    yield url
+    psql(*drop, database=server)
+
+
+def prove(url: str, files: Sequence[Path]) -> int:
+    """Run test files; the exit status."""
+    return subprocess.run(["pg_prove", "--dbname", url, *files]).returncode
+
+
 def main(arguments: list[str]) -> int:
     server = os.environ.get("ALKSTORE_TEST_PG_URL")
     if not server:
@@ -48,14 +67,8 @@ def main(arguments: list[str]) -> int:
     files = [Path(argument) for argument in arguments] or suite()
     if not files:
         sys.exit(f"no test under {SUITE}")
-    drop = ["-c", f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"]
-    psql(*drop, "-c", f"CREATE DATABASE {DATABASE}", database=server)
-    url = server.rpartition("/")[0] + "/" + DATABASE
-    psql("-f", INSTALL, database=url)
-    psql(database=url, script=LOAD_PGTAP)
-    code = subprocess.run(["pg_prove", "--dbname", url, *files]).returncode
-    psql(*drop, database=server)
-    return code
+    with database(server) as url:
+        return prove(url, files)
 
 
 if __name__ == "__main__":
