@@ -1,4 +1,4 @@
-"""What a connection that alkstore opens asks of the disk, and what it leaves alone on the caller's."""
+"""What an own connection asks of the disk, and what is left alone on the caller's."""
 
 from __future__ import annotations
 
