@@ -14,7 +14,7 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build install uninstall test test-sql-postgres coverage-sql test-isolation test-sql-sqlite matrix-sqlite test-python schema-dump lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python schema-dump lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -23,7 +23,7 @@ help:
 	@echo 'make install             the files of CREATE EXTENSION; PG_CONFIG=... for another server'
 	@echo 'make test                all tests; PG=14 ... 18 chooses the PostgreSQL'
 	@echo 'make test-sql-postgres   the pgTAP suite'
-	@echo 'make coverage-sql        which statements of the PostgreSQL functions the pgTAP suite runs'
+	@echo 'make coverage-sql        which statements of functions and triggers the SQL suites run'
 	@echo 'make test-isolation      races of several sessions, step by step, on PostgreSQL'
 	@echo 'make test-sql-sqlite     the SQLite SQL suite'
 	@echo 'make matrix-sqlite       the same on every SQLite from 3.38 on, in every mode'
@@ -60,7 +60,12 @@ test-sql-postgres: venv
 	$(PY) -m tests.harness.need --optional plpgsql_check
 	$(SERVER) $(PY) -m tests.harness.pgtap
 
-coverage-sql: venv
+coverage-sql: coverage-sql-sqlite coverage-sql-postgres
+
+coverage-sql-sqlite: venv
+	$(PY) -m tests.harness.sqlite_coverage
+
+coverage-sql-postgres: venv
 	$(PY) -m tests.harness.need pgtap plpgsql_check
 	$(PY) -m tests.harness.coverage
 
@@ -72,6 +77,7 @@ test-sql-sqlite: venv
 	$(PY) -m tests.harness.sqlite_tap
 	$(PY) -m tests.harness.sqlite_tap --shell --pragma synchronous=OFF
 	$(PY) -m tests.harness.sqlite_matrix --quick
+	$(PY) -m tests.harness.sqlite_coverage
 
 # On all libraries, with all that changes how triggers run and pages are written.
 matrix-sqlite: venv
