@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -75,7 +76,7 @@ def install(path: str) -> None:
 @click.option("--max-attempts", type=int, help="Claims before the job is dead; default 3")
 def enqueue(path: str, queue: str, payload: str, **options: Any) -> None:
     """Add a job and print its id; PAYLOAD is JSON text, or - to read it"""
-    text = click.get_text_stream("stdin").read() if payload == "-" else payload
+    text = sys.stdin.read() if payload == "-" else payload
     with open_store(path) as store:
         click.echo(store.queue(queue).enqueue(RawJson(text), **options))
 
