@@ -51,8 +51,10 @@ LEGS = {
         "--pragma=foreign_keys=ON",
     ),
     "attached, recursive triggers": ("--attached", "--pragma=recursive_triggers=ON"),
-    "rollback journal, pages of 512, secure delete, recursive triggers": (
+    # Last: every SELECT without an ORDER BY gives its rows the other way round.
+    "rollback journal, pages of 512, secure delete, recursive triggers, reverse selects": (
         *FILE,
+        "--pragma=reverse_unordered_selects=ON",
         "--pragma=page_size=512",
         "--pragma=secure_delete=ON",
         "--pragma=recursive_triggers=ON",

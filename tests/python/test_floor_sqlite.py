@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import apsw
 import pytest
 
 from alkstore._sql import installer
@@ -33,3 +34,14 @@ def test_from_the_floor_on_it_installs(version: str) -> None:
     with closing(connect(version)) as connection:
         connection.executescript(installer("sqlite"))
         assert connection.execute("SELECT count(*) FROM alkstore_jobs").fetchone() == (0,)
+
+
+def test_a_new_sqlite_runs_the_calls_of_a_schema_that_it_does_not_trust() -> None:
+    with closing(apsw.Connection("")) as connection:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute(installer("sqlite"))
+        connection.execute("INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '{}')")
+        claim = """
+            INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w')
+            RETURNING (SELECT json_array_length(jobs) FROM alkstore_claimed_json)"""
+        assert connection.execute(claim).fetchall() == [(1,)]

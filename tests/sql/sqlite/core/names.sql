@@ -39,7 +39,7 @@ INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', replace(printf('%.128c
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'x');
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', replace(printf('%.127c', 'x'), 'x', 'é') || 'x');
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', '__alkstore_w');
-SELECT job_id, substr(worker_id, 1, 12), length(worker_id) FROM alkstore_jobs WHERE worker_id IS NOT NULL;
+SELECT job_id, substr(worker_id, 1, 12), length(worker_id) FROM alkstore_jobs WHERE worker_id IS NOT NULL ORDER BY job_id;
 --> 1|x|1
 --> 2|éééééééééééé|128
 --> 3|__alkstore_w|12

@@ -3,7 +3,7 @@ CREATE TABLE sent(id INTEGER PRIMARY KEY, payload);
 INSERT INTO sent(payload) VALUES
   ('"' || substr(hex(zeroblob(1000)), 1, 1998) || '"'), ('"' || substr(hex(zeroblob(1000)), 1, 1999) || '"'),
   ('"' || replace(hex(zeroblob(50000)), '00', '{é\u0000') || '"');
-INSERT INTO alkstore_enqueue(queue, payload) SELECT 'q', payload FROM sent;
+INSERT INTO alkstore_enqueue(queue, payload) SELECT 'q', payload FROM sent ORDER BY id;
 SELECT j.job_id, length(s.payload), j.payload = s.payload FROM alkstore_jobs j JOIN sent s ON id = job_id ORDER BY job_id;
 --> 1|2000|1
 --> 2|2001|1
