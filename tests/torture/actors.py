@@ -1,0 +1,244 @@
+"""The processes at work: producers, workers and janitors. Each does random things until the time is over."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.torture.database import errors, is_lost, open_face
+from tests.torture.journal import Journal, Undone
+
+QUEUES = ("a", "b", "c", "d")
+ENOUGH = 150  # live jobs in a queue
+
+
+class Actor:
+    """A connection and a journal. `step` does something; an error costs the step, a lost connection is made anew."""
+
+    def __init__(self, engine: str, url: str, folder: Path, name: str) -> None:
+        self.engine = engine
+        self.url = url
+        self.journal = Journal(folder, name)
+        self.rng = random.Random(f"{folder.name} {name}")
+        self.face: Any = None
+
+    def step(self) -> None:
+        raise NotImplementedError
+
+    def work(self, until: float) -> None:
+        while time.time() < until:
+            try:
+                if self.face is None:
+                    self.face = open_face(self.url, self.engine)
+                self.step()
+            except Undone:
+                pass
+            except Exception as error:
+                if not is_lost(error):
+                    raise
+                self.face = None
+                time.sleep(0.1)
+            time.sleep(self.rng.choice((0, 0, 0.01, 0.05)))
+
+    def call(self, name: str, do: Callable[[], Any], /, **arguments: Any) -> Any:
+        with self.journal.call(name, **arguments) as outcome, errors():
+            outcome["result"] = result = do()
+        return result
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with errors():
+            self.face.run("BEGIN IMMEDIATE" if self.engine == "sqlite" else "BEGIN")
+        self.journal.begin()
+        try:
+            yield
+        except Undone:
+            self.end(keep=False)
+            raise
+        except BaseException:
+            self.journal.transaction = None
+            raise
+        self.end(keep=self.rng.random() < 0.7)
+
+    def end(self, *, keep: bool) -> None:
+        with self.journal.end(keep=keep), errors():
+            try:
+                self.face.run("COMMIT" if keep else "ROLLBACK")
+            except sqlite3.OperationalError:  # refused, and open still
+                self.face.run("ROLLBACK")
+                raise
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Rolled back, or not."""
+        with errors():
+            self.face.run("SAVEPOINT s")
+        before, keep = self.journal.calls, self.rng.random() < 0.5
+        yield
+        if not keep:
+            self.journal.write(rolled_back_to=before, transaction=self.journal.transaction)
+            with errors():
+                self.face.run("ROLLBACK TO SAVEPOINT s")
+
+    def pause(self, at_most_s: float) -> None:
+        time.sleep(self.rng.random() * at_most_s)
+
+
+class Producer(Actor):
+    """Enqueues, mostly in transactions with a row of business of its own for each job."""
+
+    def step(self) -> None:
+        queue = self.rng.choice(QUEUES)
+        [(live,)] = self.face.run("SELECT count(*) FROM " + JOB_TABLE[self.engine])
+        if live > ENOUGH * len(QUEUES):
+            time.sleep(0.2)
+            return
+        if self.rng.random() < 0.3:
+            self.enqueue(queue, business=False)
+            return
+        with self.transaction():
+            self.enqueue(queue, business=True)
+            if self.rng.random() < 0.3:
+                with self.savepoint():
+                    self.enqueue(self.rng.choice(QUEUES), business=True)
+            self.pause(0.02)
+
+    def enqueue(self, queue: str, *, business: bool) -> None:
+        choice = self.rng.choice
+        tokens = [
+            f"{self.journal.actor}-{self.journal.calls}-{n}" for n in range(choice((1, 1, 1, 2, 7)))
+        ]
+        o = {
+            "delay_s": choice((None, None, None, 0, 1, 5)),
+            "run_at": choice((None, None, None, int(time.time()) - 100)),
+            "priority": choice((None, None, -1, 1, 2)),
+            "expires_s": choice((None, None, None, 3, 20)),
+            "max_attempts": choice((None, 1, 2, 9)),
+            "visibility_timeout_s": choice((1, 2, 4, 8)),
+            "backoff_base_s": choice((0, 1, 2)),
+            "dead_letter_retention_s": choice((None, None, 0, 10)),
+        }
+        payloads = [f'{{"token": "{token}",  "n": 1.0}}' for token in tokens]
+        arguments = {"queue": queue, "tokens": tokens, "options": o, "business": business}
+        if len(tokens) == 1:
+            self.call("enqueue", lambda: [self.face.enqueue(queue, payloads[0], o)], **arguments)
+        else:
+            self.call("enqueue", lambda: self.face.enqueue_batch(queue, payloads, o), **arguments)
+        if business:
+            with errors():
+                values = ", ".join(f"('{token}')" for token in tokens)
+                self.face.run(f"INSERT INTO business VALUES {values}")
+
+
+JOB_TABLE = {"postgres": "alkstore._job", "sqlite": "__alkstore_job"}
+
+
+class Worker(Actor):
+    """Claims, settles, forgets, comes too late; now and then all of it in a transaction that may roll back."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.handles: list[tuple[str, int, int]] = []  # all that it ever had, good or not
+
+    def step(self) -> None:
+        if self.rng.random() < 0.15:
+            with self.transaction():
+                for _ in range(self.rng.randint(1, 3)):
+                    self.act()
+        else:
+            self.act()
+
+    def act(self) -> None:
+        if self.rng.random() < 0.35:
+            self.claim(self.rng.choice(QUEUES), self.rng.choice((None, 1, 1, 2, 5)))
+        elif self.handles:
+            self.settle()
+
+    def claim(self, queue: str, n: int | None) -> int:
+        # Two processes may use one name: it must not matter.
+        worker = self.rng.choice((self.journal.actor, "worker"))
+        rows = self.call(
+            "claim", lambda: self.face.claim(queue, worker, n), queue=queue, worker=worker, n=n
+        )
+        self.handles += [(queue, row[0], row[3]) for row in rows]
+        return len(rows)
+
+    def settle(self) -> None:
+        # The newest is the likeliest to be good still; any one else is good for a refusal.
+        position = -1 if self.rng.random() < 0.7 else self.rng.randrange(len(self.handles))
+        queue, id, attempt = handle = self.handles[position]
+        error = self.rng.choice((None, f"{self.journal.actor}-{self.journal.calls}"))
+        call, *more = self.rng.choice(
+            (
+                ("ack",), ("ack",), ("ack",), ("ack_batch",), ("release",), ("fail", error),
+                ("retry", error, None), ("retry", error, 0), ("retry", error, 2),
+                ("heartbeat", None), ("heartbeat", 3), ("forget",),
+            )
+        )  # fmt: skip
+        if call == "ack_batch":
+            batch = [h for h in self.handles if h[0] == queue][-4:]
+            pairs = [(id, attempt) for _, id, attempt in batch]
+            self.call(
+                "ack_batch",
+                lambda: self.face.ack_batch(queue, [p[0] for p in pairs], [p[1] for p in pairs]),
+                queue=queue,
+                claims=pairs,
+            )
+            self.handles = [h for h in self.handles if h not in batch]
+        elif call != "forget":
+            self.call(
+                call,
+                lambda: self.face.settle(call, queue, id, attempt, *more),
+                queue=queue,
+                claim=(id, attempt),
+                more=more,
+            )
+        if call not in ("heartbeat", "ack_batch") and self.rng.random() < 0.8:
+            self.handles.remove(handle)
+        del self.handles[:-50]
+
+
+class Janitor(Actor):
+    """Sweeps, cancels, and looks whether a job is anywhere twice."""
+
+    def step(self) -> None:
+        queue = self.rng.choice(QUEUES)
+        what = self.rng.random()
+        if what < 0.4:
+            self.sweep(queue)
+        elif what < 0.5:
+            self.cancel(queue)
+        else:
+            twice = "SELECT job_id FROM {} GROUP BY job_id HAVING count(*) > 1"
+            view = "alkstore_jobs" if self.engine == "sqlite" else "alkstore.jobs"
+            self.call("look", lambda: self.face.run(twice.format(view)))
+        self.pause(0.3)
+
+    def sweep(self, queue: str) -> None:
+        self.call("sweep_expired", lambda: self.face.sweep_expired(queue), queue=queue)
+
+    def cancel(self, queue: str) -> None:
+        ids = self.face.run(f"SELECT id FROM {JOB_TABLE[self.engine]}")
+        if ids:
+            [id] = self.rng.choice(ids)
+            self.call("cancel", lambda: self.face.cancel(queue, id), queue=queue, id=id)
+
+
+ROLES = {"producer": Producer, "worker": Worker, "janitor": Janitor}
+
+
+def run(role: str, engine: str, url: str, folder: Path, name: str, until: float) -> None:
+    """The whole life of a process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us ends us
+    actor = ROLES[role](engine, url, folder, name)
+    try:
+        actor.work(until)
+    except Exception:
+        actor.journal.write(crash=traceback.format_exc())

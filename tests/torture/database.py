@@ -1,0 +1,74 @@
+"""A connection to the tortured database that tells a call which certainly left no trace from one of which nothing is known."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from alkstore._sql import installer
+from tests.model.faces import Postgres, Sqlite
+from tests.torture.journal import Undone
+
+# Now is the machine's time and an offset. It is only ever raised: so the time before a call and the time after it bound the
+# now that the call has read, without asking the database.
+SETUP = {
+    "postgres": """
+        CREATE TABLE business (token text PRIMARY KEY);
+        CREATE TABLE clock (seconds bigint NOT NULL);
+        INSERT INTO clock VALUES (0);
+        CREATE OR REPLACE FUNCTION alkstore._now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+        $$ SELECT date_trunc('second', clock_timestamp()) + make_interval(secs => seconds) FROM public.clock $$""",
+    "sqlite": """
+        PRAGMA journal_mode = WAL;
+        CREATE TABLE business (token TEXT PRIMARY KEY);
+        CREATE TABLE clock (seconds INTEGER NOT NULL);
+        INSERT INTO clock VALUES (0);
+        DROP VIEW __alkstore_clock;
+        CREATE VIEW __alkstore_clock(now) AS SELECT unixepoch() + seconds FROM clock""",
+}
+# What comes of many at work: a deadlock (only of transactions with many calls), a lock timeout, a busy file.
+CROWDED = ("40P01", "55P03", "database is locked", "database table is locked")
+
+
+def set_up(url: str, engine: str) -> None:
+    face = open_face(url, engine)
+    face.script(installer(engine))
+    face.script(SETUP[engine])
+    face.close()
+
+
+def open_face(url: str, engine: str) -> Postgres | Sqlite:
+    if engine == "sqlite":
+        face = Sqlite(url, timeout=2)
+        face.run("PRAGMA synchronous = NORMAL")
+        return face
+    return Postgres(url, application_name="torture", options="-c lock_timeout=10s", connect_timeout=10)
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """Raise Undone for an error after which the call certainly has left no trace; let the others pass."""
+    try:
+        yield
+    except psycopg.Error as error:
+        # Of class 08 and 57P: the connection is gone, perhaps after the call was committed.
+        if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
+            raise
+        raise Undone(f"{error.sqlstate} {error}") from error
+    except sqlite3.Error as error:
+        raise Undone(str(error)) from error
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether the connection is gone, and no fault of ours is behind it."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+def crowded(error: str) -> bool:
+    return error.startswith(CROWDED)
+
+
