@@ -13,6 +13,9 @@ import pytest
 import alkstore
 from tests.harness.server import Server
 from tests.python.test_scheduler import boundaries, execute, until
+from tests.python.test_scheduler_doc import blocks
+
+WATCH, CRON = blocks("sql")
 
 
 def count(store: alkstore.Store) -> int:
@@ -35,7 +38,7 @@ def test_by_watch_of_psql(pg_url: str) -> None:
         ]
         for watcher in watchers:
             assert watcher.stdin is not None
-            watcher.stdin.write(b"SELECT * FROM alkstore.fire_schedules() \\watch 1\n")
+            watcher.stdin.write(WATCH.encode())
             watcher.stdin.flush()
         until(lambda: count(store) >= 4)
         for watcher in watchers:
@@ -67,9 +70,7 @@ def test_by_pg_cron() -> None:
         with alkstore.open(server.url) as store, psycopg.connect(server.url) as connection:
             store.schedule("s", "@every 1s", "q", 1)
             connection.execute("CREATE EXTENSION pg_cron")
-            connection.execute(
-                "SELECT cron.schedule('alkstore', %s, 'SELECT alkstore.fire_schedules()')", [spec]
-            )
+            connection.execute(CRON.replace("10 seconds", spec).encode())
             connection.commit()
             until(lambda: count(store) >= 2, timeout_s=90)
             assert_each_second_once(store, at_least=2)

@@ -1,0 +1,62 @@
+"""docs/scheduler.md: its commands and its Python do what they show."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import alkstore
+from tests.python.test_readme import BLOCK, checkout, lines, run, sessions
+
+__all__ = ["checkout"]  # the fixture
+
+PAGE = Path(__file__).parents[2] / "docs" / "scheduler.md"
+
+
+def blocks(kind: str) -> list[str]:
+    return [text for found, text in BLOCK.findall(PAGE.read_text()) if found == kind]
+
+
+@pytest.fixture
+def installed(checkout: Path, empty_pg_url: str) -> Path:
+    alkstore.install(empty_pg_url)
+    alkstore.install("app.db")
+    return checkout
+
+
+def test_every_block_is_of_a_kind_that_is_run() -> None:
+    # Those of kind sql run in test_fire_without_runner.py.
+    assert {kind for kind, _ in BLOCK.findall(PAGE.read_text())} == {
+        *("console", "python", "sh", "sql")
+    }
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_shells_answer_as_shown() -> None:
+    for block in blocks("console"):
+        for session in sessions(block):
+            printed = run(session.command, "\n".join(session.typed) + "\n")
+            assert lines(printed) == lines("\n".join(session.prints)), session
+
+
+@pytest.mark.usefixtures("installed")
+def test_commands_succeed() -> None:
+    for block in blocks("sh"):
+        for line in block.splitlines():
+            assert run(line) == ""
+
+
+@pytest.mark.usefixtures("installed")
+def test_python_prints_what_its_comments_say(engine: str, empty_pg_url: str) -> None:
+    for block in blocks("python"):
+        code = block if engine == "sqlite" else block.replace('"app.db"', repr(empty_pg_url))
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(code, PAGE.name, "exec"), {})  # noqa: S102
+        expected = re.findall(r"print\(.*\)  # (.*)", block)
+        assert len(expected) == block.count("print(")
+        assert output.getvalue().splitlines() == expected
