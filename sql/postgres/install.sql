@@ -15,12 +15,15 @@
 --   alkstore.heartbeat('emails', job_id, attempt)      → the claim runs on
 --   alkstore.ack / retry / release / fail(…)           → true, or false when the claim is no longer that worker's
 --   alkstore.sweep_expired('emails')                   → bury what expired, prune old dead jobs
+--   alkstore.schedule('digest', '@every 1h', 'emails', '{}'), fire_schedules()     → a job at each boundary
+--   alkstore.acquire_lock('nightly', 'host-1', 60)     → true for one owner at a time
 --
 -- A claim is named by (job_id, attempt). An attempt number is handed out once, so a worker that was slow
 -- and lost its claim can do no harm: its ack, heartbeat, retry, release and fail are false.
 --
--- Refusals: AK001 invalid_name, AK002 invalid_payload, AK003 invalid_option.
--- The engine does nothing by itself: no daemon, no timer. To look: the views jobs, dead_jobs, queue_stats.
+-- Refusals: AK001 invalid_name, AK002 invalid_payload, AK003 invalid_option, AK004 invalid_spec.
+-- The engine does nothing by itself: no daemon, no timer. To look: the views jobs, dead_jobs, queue_stats,
+-- schedules, locks.
 --
 -- Installing twice is a no-op; any number may install at once. For another schema name use the one-file
 -- installer that `make build` writes.

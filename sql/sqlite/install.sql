@@ -15,12 +15,17 @@
 --   INSERT INTO alkstore_heartbeat(queue, job_id, attempt) VALUES ('emails', 1, 1) RETURNING job_id;
 --   INSERT INTO alkstore_ack / alkstore_retry / alkstore_release / alkstore_fail …     a row back: accepted
 --   INSERT INTO alkstore_sweep_expired(queue) VALUES ('emails');
+--   INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('digest', '@every 1h', 'emails', '{}');
+--   INSERT INTO alkstore_fire_schedules DEFAULT VALUES;                                a job at each boundary
+--   INSERT INTO alkstore_acquire_lock(name, owner, ttl_s) VALUES ('nightly', 'host-1', 60) RETURNING name;
 --
 -- A claim is named by (job_id, attempt). An attempt number is handed out once, so a worker that was slow
 -- and lost its claim can do no harm: its ack, heartbeat, retry, release and fail give no row.
 --
--- Refusals: AK001 invalid_name, AK002 invalid_payload, AK003 invalid_option. They undo their own statement only.
--- The engine does nothing by itself: no daemon, no timer. To look: alkstore_jobs, alkstore_dead_jobs, alkstore_queue_stats.
+-- Refusals: AK001 invalid_name, AK002 invalid_payload, AK003 invalid_option, AK004 invalid_spec. They undo their own
+-- statement only.
+-- The engine does nothing by itself: no daemon, no timer. To look: alkstore_jobs, alkstore_dead_jobs, alkstore_queue_stats,
+-- alkstore_schedules, alkstore_locks.
 --
 -- Installing twice is a no-op; any number may install at once. The journal mode is left alone.
 
