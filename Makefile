@@ -44,8 +44,10 @@ $(VENV_READY): pyproject.toml hatch_build.py
 	$(PY) -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+# Isolated, or the script's folder is searched for modules first, where types.py is not Python's.
 build:
-	$(PYTHON) python/alkstore/_sql.py build
+	@$(CHECK_PYTHON)
+	$(PYTHON) -I python/alkstore/_sql.py build
 
 # The extension, into the PostgreSQL of PG_CONFIG, under DESTDIR if given.
 install uninstall: build

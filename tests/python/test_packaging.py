@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -69,3 +71,16 @@ def test_an_installed_package_finds_its_sql(
     assert (payload, done) == ("{'to': 7}", "True")
     where = ROOT if form == "editable" else tmp_path
     assert Path(file).is_relative_to(where)
+
+
+def test_make_build_on_a_python_that_starts_with_few_modules(tmp_path: Path) -> None:
+    # Without `site`, which may have loaded those that a file of the package has the name of.
+    for part in ("Makefile", "python", "sql"):
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / part)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "build", f"PYTHON={sys.executable} -S"]
+    subprocess.run(command, check=True, cwd=tmp_path, env=environ, stdout=subprocess.DEVNULL)
+    for engine in ENGINES:
+        built = tmp_path / "build" / f"alkstore-{engine}.sql"
+        assert built.read_text(encoding="utf-8") == installer(engine)
