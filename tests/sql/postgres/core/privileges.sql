@@ -7,6 +7,7 @@ CREATE FUNCTION pg_temp.rights(grantee oid DEFAULT NULL) RETURNS SETOF text
 LANGUAGE sql
 AS $$
   SELECT concat_ws(' ', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(a.grantee) END, a.privilege_type, o.what, o.name)
+    COLLATE "C"
   FROM (
     SELECT 'schema', n.nspname::text, coalesce(n.nspacl, acldefault('n', n.nspowner)), n.nspowner
     FROM pg_namespace n WHERE n.nspname = 'alkstore'
@@ -159,7 +160,7 @@ SELECT is(
   '[privileges] only granting and revoking makes SQL at run time');
 
 -- Twice, and back.
-CREATE TEMPORARY TABLE before AS SELECT * FROM pg_temp.rights() r;
+CREATE TEMPORARY TABLE before AS SELECT r COLLATE "C" AS r FROM pg_temp.rights() r;
 SELECT alkstore.grant_producer('producer'), alkstore.grant_worker('worker'), alkstore.grant_scheduler('scheduler'),
   alkstore.grant_operator('operator');
 SELECT is(ARRAY(SELECT pg_temp.rights()), ARRAY(SELECT r FROM before ORDER BY r), '[privileges] granting again changes nothing');
@@ -206,12 +207,12 @@ SELECT is(
 
 SELECT is(
   ARRAY(
-    SELECT DISTINCT concat_ws(' ', name, pg_temp.tried(current_user, format('SELECT alkstore.%s(%L)', f, name))) FROM
+    SELECT DISTINCT concat_ws(' ', name, pg_temp.tried(current_user, format('SELECT alkstore.%s(%L)', f, name))) COLLATE "C" FROM
       unnest('{nobody here,worker2,public,PUBLIC,current_user,"\"worker\"",worker;DROP ROLE worker}'::text[]) name,
       unnest('{grant_producer,grant_worker,grant_scheduler,grant_operator,revoke_all}'::text[]) f
     ORDER BY 1),
   ARRAY(
-    SELECT concat_ws(' ', name, '42704') FROM
+    SELECT concat_ws(' ', name, '42704') COLLATE "C" FROM
       unnest('{nobody here,worker2,public,PUBLIC,current_user,"\"worker\"",worker;DROP ROLE worker}'::text[]) name
     ORDER BY 1),
   '[privileges] a role that does not exist is PostgreSQL''s own error, and so is PUBLIC');
