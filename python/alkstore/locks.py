@@ -63,10 +63,10 @@ class LockCalls:
                 self.release_lock(name, lock.owner)
             raise
         lock._stop_renewing()
+        kept = lock.held  # the block may have gone by it, so it counts even if it was too strict
         try:
-            kept = self.release_lock(name, lock.owner)
+            kept = self.release_lock(name, lock.owner) and kept
         except (Busy, Unavailable) as error:
-            kept = lock.held  # if so, then until now; it lapses by itself
             log.warning("the lock %r was not released and will lapse: %s", name, error)
         if not kept:
             raise LockLost(f"the lock {name!r} was lost before the end of its block")
@@ -129,7 +129,7 @@ class Lock:
         while not self._end.wait(pause) and self.held:
             asked_at = time.monotonic()
             try:
-                renewed = self._calls.renew_lock(self.name, self.owner, self._ttl_s)
+                renewed = self._ask()
             except (Busy, Unavailable) as error:
                 log.warning("the lock %r was not renewed: %s", self.name, error)
                 pause = self._ttl_s / 10
@@ -144,6 +144,13 @@ class Lock:
         if not self._end.is_set():
             self._deadline = float("-inf")
             log.warning("the lock %r is lost", self.name)
+
+    def _ask(self) -> bool:
+        # Not on a connection of the pool: the block may have them all.
+        with self._calls._engine.session() as session:
+            return self._calls._engine.accepted(
+                session, "renew_lock", name=self.name, owner=self.owner, ttl_s=self._ttl_s
+            )
 
     def _stop_renewing(self) -> None:
         self._end.set()

@@ -171,4 +171,4 @@ class _Runner:
             # If it fails, the leadership lapses by itself.
             with suppress(AlkstoreError), self._calls._engine.session() as session:
                 self._calls._engine.accepted(session, "resign_schedules", owner=self._owner)
-            log.info("schedules: %s has resigned", self._owner)
+                log.info("schedules: %s has resigned", self._owner)

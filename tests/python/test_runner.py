@@ -332,6 +332,21 @@ def _leader_at(server: Server) -> str:
     return server.psql("SELECT owner FROM alkstore.locks")
 
 
+def test_it_runs_in_another_schema(empty_pg_url: str) -> None:
+    # G1
+    alkstore.install(empty_pg_url, schema="Jobs-2")
+    with alkstore.open(empty_pg_url, schema="Jobs-2") as store:
+        store.schedule("s", "@every 1h", "q", 1)
+        execute(store, LONG_AGO["postgres"].replace("alkstore.", '"Jobs-2".'))
+        assert store.lead_schedules("other", 300)
+        assert pauses(store, 30) == [10, 10, 10]
+        assert store.resign_schedules("other")
+        assert pauses(store, 30) == [10, 10, 10]
+        assert len(boundaries(store)) == 1
+        with store.lock("l", 60) as lock:
+            assert lock.held
+
+
 def test_the_grants_of_a_scheduler_are_enough(pg_url: str) -> None:
     with alkstore.open(pg_url) as store, closing(Roles(pg_url)) as roles:
         store.schedule("s", "@every 1s", "q", 1)

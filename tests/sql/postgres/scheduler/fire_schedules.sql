@@ -1,6 +1,6 @@
 -- fire_schedules
 BEGIN;
-SELECT plan(29);
+SELECT plan(31);
 \ir ../clock.sql
 \ir ../_effects.sql
 
@@ -220,6 +220,19 @@ SELECT is(
   '{1000000010|not this one}',
   '[fire] a schedule''s missed boundaries fire all or none');
 DROP TRIGGER forbid_third ON alkstore._job;
+
+-- On PostgreSQL alone: what the caller cures by trying again is not the schedule's fault.
+CREATE FUNCTION pg_temp.collide() RETURNS trigger
+LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'try again' USING ERRCODE = 'serialization_failure'; END $$;
+CREATE TRIGGER collide BEFORE INSERT ON alkstore._job FOR EACH ROW EXECUTE FUNCTION pg_temp.collide();
+SELECT throws_ok(
+  'SELECT * FROM alkstore.fire_schedules()', '40001', 'try again',
+  '[fire] a serialization failure is the caller''s');
+SELECT is(
+  pg_temp.lines('SELECT next_run_at, last_error FROM alkstore.schedules'), '{1000000010|not this one}',
+  '[fire] a serialization failure does not stand in last_error');
+DROP TRIGGER collide ON alkstore._job;
 
 SELECT pg_temp.fresh();
 SELECT alkstore.schedule('s', '@every 5m', 'q', '1');
