@@ -72,7 +72,7 @@ def kill_leaders(store: Store, target: str, runners: Runners, seconds: int, ever
     end = time.monotonic() + seconds
     next_kill = time.monotonic() + every
     while time.monotonic() < end:
-        if time.monotonic() >= next_kill and next_kill + every <= end:
+        if time.monotonic() >= next_kill and next_kill + every / 2 <= end:
             pid = leader_pid(store, target)
             if pid is not None:
                 runners.kill(pid)

@@ -220,9 +220,14 @@ def test_a_renewal_that_fails_is_tried_again(
 
 def test_a_lock_that_cannot_be_renewed_is_lost_when_its_time_is_up(sqlite_path: Any) -> None:
     path = str(sqlite_path)
-    with alkstore.open(path, busy_timeout_s=0) as store, alkstore.open(path) as other:
-        with pytest.raises(LockLost), store.lock("l", 1) as lock, other.transaction():
-            until(lambda: not lock.held)
+    with (
+        alkstore.open(path, busy_timeout_s=0) as store,
+        alkstore.open(path) as other,
+        pytest.raises(LockLost),
+        store.lock("l", 1) as lock,
+        other.transaction(),
+    ):
+        until(lambda: not lock.held)
 
 
 def test_a_lock_that_cannot_be_released_lapses(
