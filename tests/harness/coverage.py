@@ -25,7 +25,6 @@ INLINED = "the planner puts it into its callers' queries, so its calls are not c
 REASONS = {
     ("_now", ""): INLINED,
     ("_pages_walked", ""): INLINED,
-    ("fire_schedules", "RAISE;"): "takes two sessions: tests/sql/isolation",
 }
 
 SETTINGS = {
