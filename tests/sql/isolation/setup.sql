@@ -13,7 +13,7 @@ AS $$ SELECT to_timestamp(pg_sequence_last_value('public.clock')) $$;
 CREATE PROCEDURE public.reset()
 LANGUAGE sql
 AS $$
-  TRUNCATE alkstore._job, alkstore._dead_job RESTART IDENTITY;
+  TRUNCATE alkstore._job, alkstore._dead_job, alkstore._schedule, alkstore._lock RESTART IDENTITY;
   SELECT setval('public.clock', 1000000000);
 $$;
 
