@@ -4,7 +4,7 @@ Run it by `make demo`. DIR=… is the tree, by default Python's standard library
 database, by default SQLite in a temporary folder. A file vanishes before a worker reads it: its job
 is retried and ends as a dead letter. A worker gets stuck with jobs in hand and is killed: others do
 its jobs when its claims have expired. Exit code 1 if a job was lost, done without its record, done
-twice, or recorded wrongly.
+twice, or recorded wrongly. Ctrl-C ends it, and clears away what it made.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ class LostClaims(Exception):
 
 def work(target: str, queue_name: str, number: int, stuck: Event) -> None:
     """One worker process: takes batch after batch until the queue holds nothing at all."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent, which kills us
     with alkstore.open(target, busy_timeout_s=60) as store:
         queue = store.queue(queue_name)
         if number != 1:
@@ -162,18 +161,21 @@ class Demo:
 
     def run_workers(self, target: str) -> None:
         """Start four workers, kill the one that got stuck, wait for the others."""
+        stop = alkstore.StopToken.on_signals()  # a call to the database runs to its end first
         stuck = SPAWN.Event()
         first, *others = workers = [
             SPAWN.Process(target=work, args=(target, self.queue.name, number, stuck))
             for number in range(1, 5)
         ]
         try:
-            for worker in workers:
-                worker.start()
+            with ctrl_c_ignored():  # by the workers, for good: it is for us, who kill them
+                for worker in workers:
+                    worker.start()
             with progress(len(self.paths) - 1) as show:  # the vanished one will never be done
                 done = 0
                 while any(worker.is_alive() for worker in others):
-                    time.sleep(0.1)
+                    if stop.wait(0.1):
+                        raise KeyboardInterrupt
                     before, [(done,)] = done, self.read("count(sha256)")
                     if done > before:
                         show(done)
@@ -233,6 +235,16 @@ def digest_of(path: Path) -> str | None:
 
 
 @contextmanager
+def ctrl_c_ignored() -> Iterator[None]:
+    """For the block, and for as long as they live in processes that are started in it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def progress(total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on a terminal, plain lines elsewhere."""
     if sys.stdout.isatty():
@@ -246,4 +258,8 @@ def progress(total: int) -> Iterator[Callable[[int], None]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("demo: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)

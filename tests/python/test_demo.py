@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,11 +50,17 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-def run(tree: Path, scratch: Path, url: str | None) -> subprocess.CompletedProcess[str]:
+COMMAND = [sys.executable, str(DEMO)]
+
+
+def environ(tree: Path, scratch: Path, url: str | None) -> dict[str, str]:
     scratch.mkdir()
-    env = os.environ | {"DIR": str(tree), "TMPDIR": str(scratch), "ALKSTORE_URL": url or ""}
-    command = [sys.executable, str(DEMO)]
-    return subprocess.run(command, env=env, text=True, capture_output=True, timeout=120)
+    return os.environ | {"DIR": str(tree), "TMPDIR": str(scratch), "ALKSTORE_URL": url or ""}
+
+
+def run(tree: Path, scratch: Path, url: str | None) -> subprocess.CompletedProcess[str]:
+    env = environ(tree, scratch, url)
+    return subprocess.run(COMMAND, env=env, text=True, capture_output=True, timeout=120)
 
 
 def test_each_file_is_done_once_though_a_worker_is_killed(
@@ -81,12 +88,39 @@ problems         0
     found = re.fullmatch(expected, summary)
     assert found, summary
     assert int(found[1]) >= 25
+    assert_all_is_cleared_away(scratch, url)
+
+
+def assert_all_is_cleared_away(scratch: Path, url: str | None) -> None:
     assert list(scratch.iterdir()) == []
     if url:
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT * FROM alkstore.jobs").fetchall() == []
             tables = "SELECT * FROM pg_tables WHERE tablename LIKE 'alkstore_demo%'"
             assert connection.execute(tables).fetchall() == []
+
+
+def test_ctrl_c_ends_it_in_one_line_and_clears_away(
+    engine: str, request: pytest.FixtureRequest, tree: Path, tmp_path: Path
+) -> None:
+    url = request.getfixturevalue("empty_pg_url") if engine == "postgres" else None
+    scratch = tmp_path / "scratch"
+    with subprocess.Popen(
+        COMMAND,
+        env=environ(tree, scratch, url),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if line.endswith(" of 60\n"):
+                break
+        os.killpg(process.pid, signal.SIGINT)  # to all of them, as the terminal does
+        _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "demo: interrupted\n")
+    assert_all_is_cleared_away(scratch, url)
 
 
 @pytest.mark.parametrize(
