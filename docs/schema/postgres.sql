@@ -936,9 +936,12 @@ CREATE FUNCTION alkstore.outbox_cancel(outbox text, job_id bigint) RETURNS boole
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
     AS $$
+DECLARE
+  -- Here and not in the WHERE, where a name is judged only once a row of that id is found.
+  target text := alkstore._outbox_queue(outbox_cancel.outbox);
 BEGIN
   DELETE FROM alkstore._job j
-  WHERE j.id = outbox_cancel.job_id AND j.queue = alkstore._outbox_queue(outbox_cancel.outbox);
+  WHERE j.id = outbox_cancel.job_id AND j.queue = target;
   RETURN FOUND;
 END $$;
 

@@ -1,6 +1,6 @@
 -- The outbox calls
 BEGIN;
-SELECT plan(13);
+SELECT plan(14);
 \ir ../clock.sql
 \ir ../_effects.sql
 
@@ -87,6 +87,12 @@ SELECT is(
     pg_temp.effect($$ alkstore.outbox_cancel('', 1) $$), pg_temp.effect($$ alkstore.outbox_cancel('__alkstore_x', 1) $$),
     pg_temp.effect($$ alkstore.outbox_sweep_expired('') $$), pg_temp.effect($$ alkstore.outbox_sweep_expired('__alkstore_x') $$)],
   array_fill('AK001, untouched'::text, '{8}'), '[name] every outbox call refuses an empty and a reserved outbox');
+-- The plan that the server settles for after a few calls of a session.
+SET LOCAL plan_cache_mode = force_generic_plan;
+SELECT is(
+  ARRAY[pg_temp.effect($$ alkstore.outbox_cancel('', 99) $$), pg_temp.effect($$ alkstore.outbox_cancel('mail', 99) $$)],
+  '{"AK001, untouched","false, untouched"}', '[refusals] a wrong outbox is refused also where there is no such message');
+RESET plan_cache_mode;
 SELECT is(
   ARRAY[
     pg_temp.effect($$ alkstore.outbox_enqueue('mail', 'no json') $$),

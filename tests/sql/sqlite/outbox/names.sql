@@ -143,6 +143,12 @@ INSERT INTO alkstore_sweep_expired(outbox) VALUES ('');
 INSERT INTO alkstore_sweep_expired(outbox) VALUES ('__alkstore_x');
 --! AK001
 
+-- [refusals] a wrong outbox is refused also where there is no such message
+INSERT INTO alkstore_cancel(outbox, job_id) VALUES ('', 99);
+--! AK001
+INSERT INTO alkstore_cancel(outbox, job_id) VALUES ('mail', 99) RETURNING job_id;
+--> (no rows)
+
 -- [refusals] outbox: a wrong payload, option and worker are told apart
 INSERT INTO alkstore_enqueue(outbox, payload) VALUES ('mail', 'no json');
 --! AK002
