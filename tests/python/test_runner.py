@@ -386,11 +386,10 @@ def test_the_command_runs_until_a_signal(
 ) -> None:
     store.schedule("s", "@every 1s", "q", 1)
     with command(target, "--ttl", "300") as process:
-        until(lambda: count(store, engine) >= 2)
+        until(lambda: count(store, engine) >= 2 or process.poll() is not None)
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=20)
-    assert process.returncode == 0
-    assert stdout == ""
+    assert (process.returncode, stdout) == (0, ""), stderr
     told = [line.split("schedules: ")[1].split(" ", 1)[1] for line in stderr.splitlines()]
     assert told == ["leads", "has resigned"]
     assert leader(store, engine) is None
@@ -402,12 +401,12 @@ def test_the_command_waits_again_when_it_lost_the_leadership(
 ) -> None:
     store.schedule("s", "@every 1s", "q", 1)
     with command("--ttl", "2", ALKSTORE_URL=target) as process:
-        until(lambda: count(store, engine) >= 1)
+        until(lambda: count(store, engine) >= 1 or process.poll() is not None)
         execute(store, f"UPDATE {LOCK[engine]} SET owner = 'thief'")
-        until(lambda: leader(store, engine) not in (None, "thief"))
+        until(lambda: leader(store, engine) not in (None, "thief") or process.poll() is not None)
         process.terminate()
         _, stderr = process.communicate(timeout=20)
-    assert process.returncode == 0
+    assert process.returncode == 0, stderr
     told = [line.split("schedules: ")[1].split(" ", 1)[1] for line in stderr.splitlines()]
     assert told == ["leads", "does not lead the schedules any more", "leads", "has resigned"]
 
