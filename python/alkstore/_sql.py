@@ -50,6 +50,9 @@ BEGIN
       EXECUTE replace(body, mark, quote_ident(target));
     EXCEPTION WHEN OTHERS THEN  -- raised anew without its context, which is all of the above
       GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+      IF hint = '' THEN
+        RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM;
+      END IF;
       RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM, HINT = hint;
     END;
 {otherwise}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .errors import InvalidOption, Unavailable
+from ._input import integer, name
+from .errors import InvalidName, InvalidOption, Unavailable
 from .sqlite import SqliteEngine
 from .store import Store
 
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
     from .postgres import PostgresEngine
 
 Target = str | os.PathLike[str]
+
+# Other URLs, and libpq's `host=localhost dbname=app`: taken for paths they would make such files.
+_NO_PATH = re.compile(
+    r".*://|(file|sqlite|postgres|postgresql):|(host|hostaddr|port|dbname|user|service) *=",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 def open(
@@ -35,10 +43,13 @@ def open(
     On PostgreSQL, `schema` is where alkstore was installed, `pool_size` the most connections in
     use at once.
 
-    Raises NotInstalled (PostgreSQL), VersionMismatch, Unavailable, Busy, InvalidOption.
+    Raises NotInstalled (PostgreSQL), VersionMismatch, Unavailable, Busy, InvalidName (of the
+    schema), InvalidOption.
     """
     if _is_postgres(target):
-        return Store(partial(_postgres(), str(target), schema, pool_size))
+        if integer("pool_size", pool_size) < 1:
+            raise InvalidOption("invalid_option: pool_size must be at least 1")
+        return Store(partial(_postgres(), str(target), _checked(schema), pool_size))
     if not 0 <= busy_timeout_s <= 2_000_000:
         raise InvalidOption("invalid_option: busy_timeout_s must be from 0 to 2000000")
     if synchronous not in ("full", "normal"):
@@ -50,11 +61,16 @@ def install(target: Target, *, schema: str = "alkstore") -> bool:
     """Install the schema into a database; False when it was there already.
 
     `schema` is the PostgreSQL schema to make. Any number may install at once.
-    Raises VersionMismatch, Unavailable, Busy.
+    Raises VersionMismatch, Unavailable, Busy, InvalidName (of the schema), InvalidOption.
     """
     if _is_postgres(target):
-        return _postgres().install(str(target), schema)
+        return _postgres().install(str(target), _checked(schema))
     return SqliteEngine.install(_path(target))
+
+
+def place(target: Target, schema: str) -> str:
+    """Where in the world that is, without the password that a URL may hold."""
+    return f"schema {schema}" if _is_postgres(target) else _path(target)
 
 
 def _is_postgres(target: Target) -> bool:
@@ -70,12 +86,18 @@ def _postgres() -> type[PostgresEngine]:
     return PostgresEngine
 
 
+def _checked(schema: str) -> str:
+    if not name("schema", schema):
+        raise InvalidName("invalid_name: schema must not be empty")
+    return schema
+
+
 def _path(target: Target) -> str:
     path = os.fsdecode(target)
     if path.startswith("sqlite://"):
         path = path.removeprefix("sqlite://").removeprefix("/") or ":memory:"
-    if not path or "://" in path:
+    if not path or "\0" in path or _NO_PATH.match(path):  # not shown: it may hold a password
         expected = "a file path, sqlite:///PATH or postgresql://URL"
-        raise InvalidOption(f"invalid_option: the target must be {expected}, not {path!r}")
+        raise InvalidOption(f"invalid_option: the target must be {expected}")
     # Absolute, so that it is the same file after a chdir and a fork.
     return path if path == ":memory:" else os.path.abspath(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -49,8 +50,10 @@ class PostgresEngine(PostgresSchedules):
         with _connected(parameters) as connection:
             found = _version(connection, schema)
         if found is None:
+            option = "" if schema == "alkstore" else f" --schema {shlex.quote(schema)}"
             raise NotInstalled(
-                f"the database has no alkstore in schema {schema}; run: alkstore install URL"
+                f"the database has no alkstore in schema {schema}; "
+                f"run: alkstore install{option} URL"
             )
         check_version(found)
         self._parameters = parameters
@@ -190,7 +193,8 @@ def _connected(parameters: dict[str, Any]) -> Iterator[psycopg.Connection[TupleR
         with psycopg.connect(**parameters) as connection:
             yield connection
     except psycopg.Error as error:
-        raise Unavailable(f"cannot use the PostgreSQL database: {_one_line(error)}") from error
+        reason = _refusal(error) or _one_line(error)
+        raise Unavailable(f"cannot use the PostgreSQL database: {reason}") from error
 
 
 def _version(connection: psycopg.Connection[TupleRow], schema: str) -> str | None:

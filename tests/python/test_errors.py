@@ -328,10 +328,52 @@ def test_a_url_that_is_none(url: str) -> None:
         alkstore.open(url)
 
 
-@pytest.mark.parametrize("target", ["", "mysql://localhost/app", "sqlite+x:///app.db"])
-def test_a_target_of_neither_engine(target: str) -> None:
-    with pytest.raises(InvalidOption, match="a file path, sqlite:///PATH or postgresql://URL"):
-        alkstore.open(target)
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "a\0b",
+        "mysql://user:secret@localhost/app",
+        "sqlite+x:///app.db",
+        "Postgresql://localhost/app",
+        "postgresql:/localhost/app",
+        "postgres:app",
+        "sqlite:app.db",
+        "file:app.db?mode=ro",
+        "host=localhost dbname=app password=secret",
+        "dbname = app",
+    ],
+)
+def test_a_target_of_neither_engine(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for call in (alkstore.open, alkstore.install):
+        with pytest.raises(InvalidOption) as error:
+            call(target)
+        expected = "a file path, sqlite:///PATH or postgresql://URL"
+        assert one_line(error) == f"invalid_option: the target must be {expected}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_may_have_any_name_after_a_folder(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("host=localhost", "sqlite:app.db"):
+        assert alkstore.install(f"./{name}")
+        assert (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("schema", ["", "a\0b", None, 5])
+def test_a_schema_name_that_is_none(schema: Any) -> None:
+    for call in (alkstore.open, alkstore.install):
+        with pytest.raises(InvalidName, match="schema"):
+            call("postgresql://localhost/app", schema=schema)
+
+
+@pytest.mark.parametrize("pool_size", [0, -1, "x", None, 1.5])
+def test_a_pool_size_that_is_none(pool_size: Any) -> None:
+    with pytest.raises(InvalidOption, match="pool_size"):
+        alkstore.open("postgresql://localhost/app", pool_size=pool_size)
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf")])
@@ -344,8 +386,8 @@ def test_a_busy_timeout_that_is_none(sqlite_path: Path, timeout: float) -> None:
 def test_a_postgresql_database_without_the_schema(empty_pg_url: str, pg_url: str) -> None:
     with pytest.raises(NotInstalled, match="alkstore install URL"):
         alkstore.open(empty_pg_url)
-    with pytest.raises(NotInstalled, match="in schema jobs"):
-        alkstore.open(pg_url, schema="jobs")
+    with pytest.raises(NotInstalled, match="in schema a b; run: alkstore install --schema 'a b' U"):
+        alkstore.open(pg_url, schema="a b")
 
 
 def test_postgresql_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
