@@ -5,27 +5,38 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
 from . import __version__
 from ._sql import ENGINES, SCHEMA_VERSION, installer
-from ._target import install, open
+from ._target import install, open, place
 from .errors import AlkstoreError, InvalidOption, LeadershipLost
 from .stop import StopToken
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit status: 0, 1 when it failed, 2 for wrong usage."""
+    """Run a command and return the exit status: 0, 1 when it failed, 2 for wrong usage.
+
+    130 after ctrl-C.
+    """
     options = _parser().parse_args(arguments)
     try:
-        if (text := options.run(options)) is not None:
-            print(text, flush=True)
+        text = options.run(options)
     except AlkstoreError as error:
         print(f"alkstore: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader has seen enough, as `head` does
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    try:
+        if text is not None:
+            print(text, flush=True)
+    except OSError as error:
+        # Python would flush once more at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # the reader has seen enough, as `head` does
+            print(f"alkstore: cannot write: {error.strerror}", file=sys.stderr)
         return 1
     return 0
 
@@ -54,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "target",
         nargs="?",
-        default=os.environ.get("ALKSTORE_URL"),
+        default=os.environ.get("ALKSTORE_URL") or None,
         help="a file path, sqlite:///PATH or postgresql://URL (default: $ALKSTORE_URL)",
     )
     command.add_argument(
@@ -76,9 +87,13 @@ def _sql(options: argparse.Namespace) -> str:
 
 
 def _install(options: argparse.Namespace) -> str:
+    where = place(options.target, options.schema)
+    if where == ":memory:":
+        raise InvalidOption("name a file: a database in memory would be gone at once")
+    where = where.encode(errors="backslashreplace").decode()  # a file's name need not be text
     if install(options.target, schema=options.schema):
-        return f"installed alkstore {SCHEMA_VERSION}"
-    return f"alkstore {SCHEMA_VERSION} is already installed"
+        return f"installed alkstore {SCHEMA_VERSION} into {where}"
+    return f"alkstore {SCHEMA_VERSION} is already installed in {where}"
 
 
 def _run_schedules(options: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -16,8 +17,13 @@ from alkstore import cli
 from alkstore._sql import SCHEMA_VERSION, installer
 from tests.harness.server import free_port
 
-INSTALLED = f"installed alkstore {SCHEMA_VERSION}\n"
-ALREADY_INSTALLED = f"alkstore {SCHEMA_VERSION} is already installed\n"
+
+def installed(where: Path | str) -> str:
+    return f"installed alkstore {SCHEMA_VERSION} into {where}\n"
+
+
+def already_installed(where: Path | str) -> str:
+    return f"alkstore {SCHEMA_VERSION} is already installed in {where}\n"
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -58,12 +64,20 @@ def test_install_into_a_file(
     capsys: pytest.CaptureFixture[str], sqlite_path: Path, form: str
 ) -> None:
     target = form.format(sqlite_path)
-    assert run(capsys, "install", target) == (0, INSTALLED, "")
+    assert run(capsys, "install", target) == (0, installed(sqlite_path), "")
     with alkstore.open(sqlite_path) as store:
         store.queue("q").enqueue(1)
-    assert run(capsys, "install", target) == (0, ALREADY_INSTALLED, "")
+    assert run(capsys, "install", target) == (0, already_installed(sqlite_path), "")
     with alkstore.open(sqlite_path) as store:
         assert store.queue("q").get_job(1) is not None
+
+
+def test_install_into_a_file_whose_name_is_not_text(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.db")
+    assert run(capsys, "install", file) == (0, installed(f"{tmp_path}/\\udcff.db"), "")
+    assert os.path.exists(file)
 
 
 def test_installing_leaves_the_journal_mode_of_a_file_alone(
@@ -75,10 +89,10 @@ def test_installing_leaves_the_journal_mode_of_a_file_alone(
 
 
 def test_install_into_postgresql(capsys: pytest.CaptureFixture[str], empty_pg_url: str) -> None:
-    assert run(capsys, "install", empty_pg_url) == (0, INSTALLED, "")
+    assert run(capsys, "install", empty_pg_url) == (0, installed("schema alkstore"), "")
     with alkstore.open(empty_pg_url) as store:
         store.queue("q").enqueue(1)
-    assert run(capsys, "install", empty_pg_url) == (0, ALREADY_INSTALLED, "")
+    assert run(capsys, "install", empty_pg_url) == (0, already_installed("schema alkstore"), "")
     with alkstore.open(empty_pg_url) as store:
         assert store.queue("q").get_job(1) is not None
 
@@ -88,8 +102,8 @@ def test_install_into_another_schema(
     capsys: pytest.CaptureFixture[str], empty_pg_url: str, schema: str
 ) -> None:
     install = ("install", empty_pg_url, "--schema", schema)
-    assert run(capsys, *install) == (0, INSTALLED, "")
-    assert run(capsys, *install) == (0, ALREADY_INSTALLED, "")
+    assert run(capsys, *install) == (0, installed(f"schema {schema}"), "")
+    assert run(capsys, *install) == (0, already_installed(f"schema {schema}"), "")
     with alkstore.open(empty_pg_url, schema=schema) as store:
         queue = store.queue("q")
         assert queue.enqueue_batch([1, alkstore.RawJson(" 2 ")]) == [1, 2]
@@ -132,6 +146,23 @@ def test_a_target_of_neither_engine(capsys: pytest.CaptureFixture[str]) -> None:
     assert "sqlite:///PATH" in failure(capsys, "install", "mysql://localhost/app")
 
 
+@pytest.mark.parametrize("target", [":memory:", "sqlite://", "sqlite:///"])
+def test_installing_into_memory(capsys: pytest.CaptureFixture[str], target: str) -> None:
+    assert "name a file" in failure(capsys, "install", target)
+
+
+def test_a_schema_that_cannot_be(capsys: pytest.CaptureFixture[str], empty_pg_url: str) -> None:
+    install = ("install", empty_pg_url, "--schema")
+    assert failure(capsys, *install, "") == "alkstore: invalid_name: schema must not be empty\n"
+    assert failure(capsys, *install, "pg_x") == (
+        'alkstore: cannot use the PostgreSQL database: unacceptable schema name "pg_x"\n'
+    )
+    error = failure(capsys, *install, "public")
+    assert "schema public " in error
+    assert ". alkstore needs a schema of its own" in error
+    assert "CONTEXT" not in error
+
+
 def test_a_user_who_may_not_create_a_schema(
     capsys: pytest.CaptureFixture[str], empty_pg_url: str
 ) -> None:
@@ -153,6 +184,22 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: tuple[str, .
     status, output, error = run(capsys, *arguments)
     assert (status, output) == (2, "")
     assert error.startswith("usage: alkstore")
+
+
+def test_output_that_cannot_be_written() -> None:
+    command = [sys.executable, "-m", "alkstore", "sql", "postgres"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "alkstore: cannot write: No space left on device\n"
+
+
+def test_ctrl_c(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(engine: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "installer", interrupted)
+    assert run(capsys, "sql", "sqlite") == (130, "", "")
 
 
 def test_a_reader_that_has_seen_enough() -> None:
