@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,7 @@ JOB_COLUMNS = [
 STATS = ("ready", "delayed", "processing", "lapsed", "expired", "dead")
 
 Row = tuple[Any, ...]
+Look = tuple[list[Row], list[Row], list[Row], list[int | None]]  # jobs, one job, stats, next due
 
 
 class Postgres:
@@ -104,13 +106,18 @@ class Postgres:
         sql = f"SELECT {_as_numbers(JOB_COLUMNS)} FROM alkstore.get_job(%s, %s::bigint)"
         return self.run(sql, queue, id)
 
-    def next_due(self, queue: str) -> int | None:
-        sql = "SELECT extract(epoch FROM alkstore.next_due(%s))::bigint"
-        return self.run(sql, queue)[0][0]  # type: ignore[no-any-return]
-
-    def queue_stats(self, queue: str) -> list[Row]:
-        sql = f"SELECT {', '.join(STATS)} FROM alkstore.queue_stats WHERE queue = %s"
-        return self.run(sql, queue)
+    def look(self, queues: Sequence[str], queue: str, id: int) -> Look:
+        jobs = f"json_agg(json_build_array({_as_numbers(JOB_COLUMNS)})"
+        sql = f"""
+            SELECT
+              (SELECT {jobs} ORDER BY job_id) FROM alkstore.jobs),
+              (SELECT {jobs}) FROM alkstore.get_job(%s, %s::bigint)),
+              (SELECT json_agg(json_build_array(queue, {", ".join(STATS)}))
+               FROM alkstore.queue_stats),
+              (SELECT json_agg(extract(epoch FROM alkstore.next_due(q))::bigint ORDER BY position)
+               FROM unnest(%s::text[]) WITH ORDINALITY u (q, position))"""
+        [(all_jobs, one, stats, due)] = self.run(sql, queue, id, list(queues))
+        return _rows(all_jobs), _rows(one), _rows(stats), due
 
     def set_run_at(self, id: int, run_at: int) -> None:
         """For the one thing that engines draw each for itself: the backoff."""
@@ -206,13 +213,10 @@ class Sqlite:
         sql = f"SELECT {', '.join(JOB_COLUMNS)} FROM alkstore_jobs WHERE queue = ? AND job_id = ?"
         return self.run(sql, queue, id)
 
-    def next_due(self, queue: str) -> int | None:
-        rows = self.run("SELECT next_due FROM alkstore_next_due WHERE queue = ?", queue)
-        return rows[0][0] if rows else None
-
-    def queue_stats(self, queue: str) -> list[Row]:
-        sql = f"SELECT {', '.join(STATS)} FROM alkstore_queue_stats WHERE queue = ?"
-        return self.run(sql, queue)
+    def look(self, queues: Sequence[str], queue: str, id: int) -> Look:
+        stats = self.run(f"SELECT queue, {', '.join(STATS)} FROM alkstore_queue_stats")
+        due = dict(self.run("SELECT queue, next_due FROM alkstore_next_due"))
+        return self.jobs(), self.get_job(queue, id), stats, [due.get(q) for q in queues]
 
     def set_run_at(self, id: int, run_at: int) -> None:
         """For the one thing that engines draw each for itself: the backoff."""
@@ -281,9 +285,7 @@ class Package:
         rows = []
         for handle in handles:
             self._handles[handle.id, handle.attempt] = handle
-            named = {"job_id": handle.id, "payload": handle.payload_text, "attempt": handle.attempt}
-            values = (named.get(c, getattr(handle, c, None)) for c in CLAIM_COLUMNS)
-            rows.append(tuple(int(v.timestamp()) if hasattr(v, "timestamp") else v for v in values))
+            rows.append(_row(handle, CLAIM_COLUMNS))
         return rows
 
     def settle(self, call: str, queue: str, id: int, attempt: int | None, *more: Any) -> bool:
@@ -307,9 +309,24 @@ class Package:
     def sweep_expired(self, queue: str) -> Row:
         return tuple(self._store.queue(queue).sweep_expired(tx=self._tx))
 
-    def next_due(self, queue: str) -> int | None:
-        due = self._store.queue(queue).next_due(tx=self._tx)
-        return None if due is None else int(due.timestamp())
+    def look(self, queues: Sequence[str], queue: str, id: int) -> Look:
+        jobs, _, stats, _ = self._raw.look(queues, queue, id)
+        job = self._store.queue(queue).get_job(id, tx=self._tx)
+        due = [_unix_seconds(self._store.queue(q).next_due(tx=self._tx)) for q in queues]
+        return jobs, [_row(job, JOB_COLUMNS)] if job else [], stats, due
+
+
+def _unix_seconds(value: Any) -> Any:
+    return int(value.timestamp()) if isinstance(value, datetime) else value
+
+
+def _row(job: alkstore.Job, columns: list[str]) -> Row:
+    renamed = {"job_id": "id", "payload": "payload_text"}
+    return tuple(_unix_seconds(getattr(job, renamed.get(column, column))) for column in columns)
+
+
+def _rows(array: list[list[Any]] | None) -> list[Row]:
+    return [tuple(row) for row in array or ()]
 
 
 class _Undo(Exception):

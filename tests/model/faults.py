@@ -28,10 +28,7 @@ POSTGRES = {
         "retry_error = coalesce(cut_error, j.retry_error)",
         "retry_error = cut_error",
     ),
-    "lapsed and spent runs again": (
-        "AND j.attempts - j.released >= j.max_attempts\n      ORDER",
-        "AND false\n      ORDER",
-    ),
+    "lapsed and spent not buried": ("WHERE j.id = ANY (spent) AND", "WHERE false AND"),
 }
 
 SQLITE = {
@@ -67,10 +64,10 @@ SQLITE = {
     "release costs an attempt": ("released = released + 1", "released = released"),
     "backoff from zero": ("(b.cap + 1) / 2 + (random()", "(random()"),
     "error forgotten": (
-        "retry_error = coalesce(substr(NEW.error, 1, 65536), retry_error)",
-        "retry_error = substr(NEW.error, 1, 65536)",
+        "retry_error = coalesce(substr(CAST(NEW.error AS TEXT), 1, 65536), retry_error)",
+        "retry_error = substr(CAST(NEW.error AS TEXT), 1, 65536)",
     ),
-    "lapsed and spent runs again": (
+    "lapsed and spent not buried": (
         "AND claim_expires_at < NEW.now AND attempts - released >= max_attempts",
         "AND claim_expires_at < NEW.now AND attempts < 0",
     ),

@@ -39,6 +39,11 @@ class Job:
         return "pending" if self.claim_expires_at is None else "processing"
 
     @property
+    def claim(self) -> tuple[str, int, int]:
+        """What names the last claim on it for ever."""
+        return self.queue, self.id, self.attempts
+
+    @property
     def attempts_used(self) -> int:
         return self.attempts - self.released
 

@@ -10,6 +10,7 @@ journals, and makes the exit status 1.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import multiprocessing
 import os
@@ -36,7 +37,9 @@ from tests.torture.journal import Journal, Undone, read
 ROUND_S = 60
 CAST = {"producer": 2, "worker": 4, "janitor": 1}
 
-processes = multiprocessing.get_context("forkserver")  # a fork of this one would share its connections
+processes = multiprocessing.get_context(
+    "forkserver"
+)  # a fork of this one would share its connections
 
 
 class Round:
@@ -248,6 +251,7 @@ def torture(engine: str, minutes: float, seed: str, folder: Path) -> int:
             round = Round(engine, url, server, journals)
             round.run(min(ROUND_S, left))
             final = round.drain()
+            (journals / "final.json").write_text(json.dumps(final))
             report = audit(read(journals), final)
             totals += report.figures + round.done
             findings += len(report.findings)

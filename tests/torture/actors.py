@@ -26,6 +26,7 @@ class Actor:
         self.engine = engine
         self.url = url
         self.journal = Journal(folder, name)
+        self.round = folder.name
         self.rng = random.Random(f"{folder.name} {name}")
         self.face: Any = None
 
@@ -112,9 +113,9 @@ class Producer(Actor):
 
     def enqueue(self, queue: str, *, business: bool) -> None:
         choice = self.rng.choice
-        tokens = [
-            f"{self.journal.actor}-{self.journal.calls}-{n}" for n in range(choice((1, 1, 1, 2, 7)))
-        ]
+        # Unlike those of all other rounds, whose dead jobs are there still.
+        stem = f"{self.round} {self.journal.actor} {self.journal.calls}"
+        tokens = [f"{stem} {n}" for n in range(choice((1, 1, 1, 2, 7)))]
         o = {
             "delay_s": choice((None, None, None, 0, 1, 5)),
             "run_at": choice((None, None, None, int(time.time()) - 100)),

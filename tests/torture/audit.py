@@ -92,7 +92,11 @@ class Clock:
         return math.floor(instant + self._at(self._done, instant))
 
     def most(self, instant: float) -> float:
-        return math.inf if instant == math.inf else math.floor(instant + self._at(self._asked, instant))
+        return (
+            math.inf
+            if instant == math.inf
+            else math.floor(instant + self._at(self._asked, instant))
+        )
 
     @staticmethod
     def _at(steps: list[tuple[float, float]], instant: float) -> float:
@@ -129,8 +133,10 @@ class Audit:
     def know(self, job: History, id: int) -> None:
         if job.id is None:
             job.id = id
-        if job.id != id or self.by_id.setdefault(id, job) is not job:
-            self.found(f"id {id} is of {job} and of {self.by_id[id]}")
+        if job.id != id:
+            self.found(f"{job} has the id {id} too")
+        elif (other := self.by_id.setdefault(id, job)) is not job:
+            self.found(f"{job} has the id of {other}")
 
     def seen(self, id: int, payload: str) -> History | None:
         """The job of a row, which tells its id."""
@@ -248,7 +254,9 @@ class Audit:
             for call in self.named("sweep_expired")
             if call.possible and (call.result is None or call.result[1])
         }
-        return {token for token, job in self.jobs.items() if job.enqueue.arguments["queue"] in queues}
+        return {
+            token for token, job in self.jobs.items() if job.enqueue.arguments["queue"] in queues
+        }
 
     def judge_prunings(self) -> None:
         """Sweeps tell how many they pruned: no more may be gone without another reason."""
@@ -260,7 +268,9 @@ class Audit:
             gone = sum(
                 self.existed(job) is True
                 and not job.final
-                and not any(s.possible and s.name in ENDING and s.name != "fail" for s in job.settlings)
+                and not any(
+                    s.possible and s.name in ENDING and s.name != "fail" for s in job.settlings
+                )
                 for job in self.jobs.values()
                 if job.enqueue.arguments["queue"] == queue
             )
@@ -289,7 +299,9 @@ class Audit:
                 self.found(f"attempt {attempt} of {job} was handed out {times} times")
         released = {s.attempt for s in job.settlings if s.name == "release" and s.possible}
         if len(numbers.keys() - released) > job.max_attempts:
-            self.found(f"{job} ran {len(numbers)} times, {len(released)} released, of {job.max_attempts}")
+            self.found(
+                f"{job} ran {len(numbers)} times, {len(released)} released, of {job.max_attempts}"
+            )
         last = max([*numbers, *(row["attempts"] for row in job.final)], default=0)
         maybe = {claim.attempt for claim in job.claims if claim.call.possible}
         unknown = sum(
@@ -310,7 +322,11 @@ class Audit:
         return calls
 
     def heartbeats(self, job: History, attempt: int) -> list[Settling]:
-        return [s for s in job.settlings if s.name == "heartbeat" and s.attempt == attempt and s.possible]
+        return [
+            s
+            for s in job.settlings
+            if s.name == "heartbeat" and s.attempt == attempt and s.possible
+        ]
 
     def extension(self, job: History, heartbeat: Settling) -> int:
         [extend_s] = heartbeat.call.arguments["more"]
@@ -377,7 +393,9 @@ class Audit:
         same = call.transaction is not None and claim.call.transaction == call.transaction
         if not (before or same) or job.options["expires_s"] is not None:
             return False  # a sweep may have taken what expires
-        return self.clock.most(call.done) <= self.certain_deadline(job, claim, call.done) and not any(
+        return self.clock.most(call.done) <= self.certain_deadline(
+            job, claim, call.done
+        ) and not any(
             other.name != "heartbeat"
             and other.call is not call
             and other.call.result is not False
@@ -435,7 +453,9 @@ class Audit:
         figures = self.report.figures
         figures["jobs"] = sum(self.existed(job) is True for job in self.jobs.values())
         figures["jobs rolled back"] = sum(self.existed(job) is False for job in self.jobs.values())
-        figures["calls"] = sum(call.name not in ("move_clock", "hold", "look") for call in self.calls)
+        figures["calls"] = sum(
+            call.name not in ("move_clock", "hold", "look") for call in self.calls
+        )
         figures["calls of unknown outcome"] = sum(call.happened is None for call in self.calls)
         figures["calls rolled back"] = sum(call.happened is False for call in self.calls)
         figures["claims"] = sum(
@@ -538,8 +558,9 @@ class Order:
                 # Else somebody of whom nothing is known had it in between.
                 if row is not None and row["attempt"] == attempt + 1:
                     yield Idle(job, start, call.start, known, rank(row))
+            # Of two at the same time nobody knows which was the last.
+            known = None if call.start < start else self.ready_after(job, touch)
             start = max(start, call.end)
-            known = self.ready_after(job, touch)
             if isinstance(touch, Claim) and call.happened:
                 attempt = touch.attempt
         # The drain takes all that is left: what comes after the last touch is not idle.

@@ -46,7 +46,9 @@ def open_face(url: str, engine: str) -> Postgres | Sqlite:
         face = Sqlite(url, timeout=2)
         face.run("PRAGMA synchronous = NORMAL")
         return face
-    return Postgres(url, application_name="torture", options="-c lock_timeout=10s", connect_timeout=10)
+    return Postgres(
+        url, application_name="torture", options="-c lock_timeout=10s", connect_timeout=10
+    )
 
 
 @contextmanager
@@ -70,5 +72,3 @@ def is_lost(error: Exception) -> bool:
 
 def crowded(error: str) -> bool:
     return error.startswith(CROWDED)
-
-
