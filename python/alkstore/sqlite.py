@@ -7,6 +7,7 @@ fairly, and `:memory:` works like a file.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -174,8 +175,20 @@ def _connected(path: str, busy_timeout_s: float) -> Iterator[sqlite3.Connection]
         if connection is not None:
             connection.close()
         if isinstance(error, sqlite3.Error):
-            raise Unavailable(f"cannot open {path} as an SQLite database: {error}") from error
+            reason = _reason(path, error)
+            raise Unavailable(f"cannot open {path} as an SQLite database: {reason}") from error
         raise
+
+
+def _reason(path: str, error: sqlite3.Error) -> str:
+    """What SQLite says, or why, where it says no more than that it is unable to open the file."""
+    folder = os.path.dirname(path)
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+        if os.path.isdir(path):
+            return "it is a folder"
+        if folder and not os.path.exists(folder):
+            return f"there is no folder {folder}"
+    return str(error)
 
 
 def _switch_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:

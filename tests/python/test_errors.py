@@ -306,11 +306,23 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert file.read_text().startswith("not a database")
 
 
-@pytest.mark.parametrize("path", [".", "missing/app.db"])
-def test_a_path_that_cannot_be_opened(tmp_path: Path, path: str) -> None:
-    with pytest.raises(Unavailable) as error:
-        alkstore.open(tmp_path / path)
-    assert one_line(error).startswith(f"cannot open {tmp_path}")
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("folder", "it is a folder"),
+        ("missing/app.db", "there is no folder {folder}/missing"),
+        ("file/app.db", "unable to open database file"),
+    ],
+)
+def test_a_path_that_cannot_be_opened(tmp_path: Path, path: str, reason: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    for call in (alkstore.open, alkstore.install):
+        with pytest.raises(Unavailable) as error:
+            call(tmp_path / path)
+        assert one_line(error) == (
+            f"cannot open {tmp_path / path} as an SQLite database: {reason.format(folder=tmp_path)}"
+        )
 
 
 def test_a_server_that_is_down() -> None:
