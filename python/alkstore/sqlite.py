@@ -121,9 +121,10 @@ class SqliteEngine(SqliteSchedules):
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         with self._own_connection() as connection:
-            with _errors_by_code():
-                connection.execute("BEGIN IMMEDIATE")
             try:
+                # In here: a ctrl-C during the wait for the lock is raised once it is taken.
+                with _errors_by_code():
+                    connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 with _errors_by_code():
                     connection.execute("COMMIT")
@@ -230,8 +231,7 @@ def _rows(
     connection: sqlite3.Connection, sql: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
     """All rows, read to the end: a half-read RETURNING would keep the write lock."""
-    with _errors_by_code():
-        cursor = connection.cursor()
+    with _errors_by_code(), closing(connection.cursor()) as cursor:
         cursor.row_factory = None  # plain tuples, whatever the caller's connection makes
         return cursor.execute(sql, values).fetchall()
 

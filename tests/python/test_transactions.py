@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
@@ -312,6 +315,43 @@ def test_on_sqlite_a_transaction_that_read_too_early_is_busy_at_once(sqlite_path
 
 
 # -- threads and forks ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["transaction", "enqueue", "claim"])
+def test_on_sqlite_ctrl_c_while_waiting_for_the_lock_leaves_no_lock_behind(
+    sqlite_path: Path, call: str
+) -> None:
+    def wait(store: Store) -> None:
+        if call == "transaction":
+            with store.transaction():
+                pytest.fail("the block was entered")
+        elif call == "enqueue":
+            store.queue("q").enqueue(1)
+        else:
+            store.queue("q").claim_one("w")
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)  # is raised when SQLite returns
+        time.sleep(0.2)
+        other.execute("COMMIT")
+
+    with (
+        alkstore.open(sqlite_path) as store,
+        closing(
+            sqlite3.connect(sqlite_path, timeout=0, isolation_level=None, check_same_thread=False)
+        ) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.2, interrupt)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt) as error:
+            wait(store)
+        timer.join()
+        # The traceback, whose frames may hold what was in use, is still there.
+        assert error.tb
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("COMMIT")
+        assert store.queue("p").enqueue(1) > 0
 
 
 def test_another_thread_s_call_is_no_part_of_the_transaction(store: Store, queue: Queue) -> None:
