@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
+from . import _fork
 from ._input import payload_text
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from ._sql import installer
@@ -34,14 +35,28 @@ _ENQUEUE = """
 
 class SqliteEngine(SqliteSchedules):
     def __init__(self, path: str, busy_timeout_s: float, synchronous: str) -> None:
+        if _fork.is_inherited(path):
+            raise Unavailable(
+                f"{path} cannot be opened in this process: it was forked while a transaction of "
+                "its parent was open, and has inherited the connection"
+            )
+        self.path = path
         self._busy_timeout_s = busy_timeout_s
+        self._synchronous = synchronous
         self._lock = threading.RLock()
         self._closed = False
-        with _connected(path, busy_timeout_s) as connection:
-            _switch_to_wal(connection, busy_timeout_s)
-            connection.execute(f"PRAGMA synchronous = {synchronous}")
+        self._connection: sqlite3.Connection | None = None
+        if path != ":memory:":  # which no other process has, and which closing would lose
+            _fork.register(self)
+        with self._lock:
+            self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        with _connected(self.path, self._busy_timeout_s) as connection:
+            _switch_to_wal(connection, self._busy_timeout_s)
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             _install(connection)
-            self._connection = connection
+            return connection
 
     @staticmethod
     def install(path: str) -> bool:
@@ -51,7 +66,24 @@ class SqliteEngine(SqliteSchedules):
     def close(self) -> None:
         with self._lock:
             self._closed = True
+            self._disconnect()
+
+    def close_for_fork(self) -> bool:
+        if not self._lock.acquire(timeout=self._busy_timeout_s):
+            return False
+        if self._connection is not None and self._connection.in_transaction:
+            self._lock.release()
+            return False
+        self._disconnect()
+        return True
+
+    def after_fork(self) -> None:
+        self._lock.release()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
             self._connection.close()
+            self._connection = None
 
     def enqueue(
         self, tx: object, queue: str, payload: Any, options: Mapping[str, int | None]
@@ -151,6 +183,8 @@ class SqliteEngine(SqliteSchedules):
         try:
             if self._closed:
                 raise StoreClosed("the store is closed")
+            if self._connection is None:  # closed for a fork
+                self._connection = self._open()
             if self._connection.in_transaction:  # only ever this thread's, since it has the lock
                 raise AlkstoreError("a transaction of this store is open in this thread: pass tx=")
             yield self._connection
