@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from alkstore._sql import compose
-from tests.lint import pgspot, postgres, sqlite, twins
+from tests.lint import clauses, pgspot, postgres, sqlite, twins
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
 
@@ -21,6 +21,7 @@ def main() -> int:
         *pgspot.check(SQL),
         *(f"sql/sqlite: {text}" for text in sqlite.check(compose("sqlite", SQL))),
         *(f"sql/{text}" for text in twins.check(SQL)),
+        *(f"tests/sql: {text}" for text in clauses.complaints()),
     ]
     print("\n".join(complaints) or "SQL: all checks passed")
     return 1 if complaints else 0
