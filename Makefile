@@ -14,7 +14,7 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build install uninstall test test-sql-postgres test-docker matrix coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python schema-dump lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres test-docker matrix coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python test-torture torture model clauses schema-dump lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -30,6 +30,10 @@ help:
 	@echo 'make test-sql-sqlite     the SQLite SQL suite'
 	@echo 'make matrix-sqlite       the same on every SQLite from 3.38 on, in every mode'
 	@echo 'make test-python         the Python suite, on both engines'
+	@echo 'make test-torture        half a minute of make torture on either engine'
+	@echo 'make torture             abuse by many processes, and an audit; ENGINE=postgres MINUTES=60'
+	@echo 'make model               engines and reference model in lock step; STEPS=100000'
+	@echo 'make clauses             which SQL tests pin each clause of the contract'
 	@echo 'make schema-dump         write docs/schema/ anew, after a change of the SQL'
 	@echo 'make lint                the linters'
 	@echo 'make venv                the virtual environment of tests and linters, build/venv'
@@ -58,6 +62,7 @@ install uninstall: build
 test: venv
 	$(PY) -m tests.harness.need sqlite3 cc pgtap
 	$(SERVER) $(MAKE) --no-print-directory test-sql-sqlite test-sql-postgres test-isolation test-python
+	$(MAKE) --no-print-directory test-torture
 
 test-sql-postgres: venv
 	$(PY) -m tests.harness.need pgtap
@@ -106,6 +111,23 @@ matrix-sqlite: venv
 test-python: venv
 	$(PY) -m tests.harness.need sqlite3
 	$(SERVER) $(PY) -m pytest
+
+test-torture:
+	$(MAKE) --no-print-directory torture ENGINE=sqlite MINUTES=0.4
+	$(MAKE) --no-print-directory torture ENGINE=postgres MINUTES=0.4
+
+ENGINE ?= sqlite
+MINUTES ?= 1
+torture: venv
+	$(PY) -m tests.torture $(ENGINE) --minutes $(MINUTES)
+
+# With new steps each time; without STEPS the tests repeat theirs.
+STEPS ?= 10000
+model: venv
+	STEPS=$(STEPS) $(SERVER) $(PY) -m pytest -s tests/python/test_model.py -k model_does
+
+clauses: venv
+	$(PY) -m tests.lint.clauses
 
 schema-dump: venv
 	$(SERVER) $(PY) -m tests.harness.schema_dump
