@@ -68,6 +68,10 @@ _POSTGRES_INSTALLER = """\
 -- All or nothing; a second time is a no-op; any number may run at once.
 {block}"""
 
+_SQLITE_TITLE = """\
+-- alkstore {version} for SQLite (3.38 or later), in one file. Run it with any client, while no
+-- transaction is open."""
+
 _ALREADY_INSTALLED = """\
   ELSIF found = '{version}' THEN
     RAISE NOTICE 'alkstore % is installed already', found;
@@ -144,8 +148,8 @@ def _postgres_block(parts: Sequence[str], target: str, otherwise: str) -> str:
 
 def _compose_sqlite(sql_root: Path) -> str:
     table_of_contents = (sql_root / "sqlite/install.sql").read_text(encoding="utf-8")
-    lines = []
-    for line in table_of_contents.splitlines():
+    lines = [_SQLITE_TITLE.format(version=SCHEMA_VERSION)]
+    for line in table_of_contents.splitlines()[1:]:  # the first line is for the shell
         if line.startswith(".read "):
             part = sql_root.parent / line.removeprefix(".read ")
             lines.append(part.read_text(encoding="utf-8"))

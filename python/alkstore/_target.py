@@ -41,7 +41,7 @@ def open(
     done again. The file stays sound either way, and a killed process loses nothing.
 
     On PostgreSQL, `schema` is where alkstore was installed, `pool_size` the most connections in
-    use at once.
+    use at once. A call waits up to 30 seconds for one, also while the server is away.
 
     Raises NotInstalled (PostgreSQL), VersionMismatch, Unavailable, Busy, InvalidName (of the
     schema), InvalidOption.
