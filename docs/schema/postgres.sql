@@ -91,6 +91,19 @@ BEGIN
   RETURN buried;
 END $$;
 
+CREATE FUNCTION alkstore._bury_spent(spent bigint[], moment timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  PERFORM alkstore._bury(
+    ARRAY(
+      SELECT j.id FROM alkstore._job j
+      WHERE j.id = ANY (spent) AND j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts
+      ORDER BY j.id
+      FOR UPDATE SKIP LOCKED),
+    'max attempts exceeded', moment);
+END $$;
+
 CREATE FUNCTION alkstore._check_name(what text, name text) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $$
@@ -181,6 +194,7 @@ DECLARE
   mark text[] := nullif(current_setting('alkstore._mark', true), '')::text[];
   look_at_due boolean;
   due bigint[] := '{}'::bigint[];
+  spent bigint[];
   picked bigint[];
   pages bigint;
   costly boolean := false;
@@ -197,7 +211,7 @@ BEGIN
   look_at_due := mark IS NULL;
 
   LOOP
-    pages := alkstore._pages_walked();
+    pages := alkstore._pages_read();
     -- Ids first, into an array: a semi-join could run the locking sub-select again and hand out more than n.
     -- NULL: some row has become due, so the ready index is not the whole story.
     SELECT CASE WHEN NOT look_at_due OR NOT EXISTS (
@@ -215,24 +229,36 @@ BEGIN
         FOR UPDATE SKIP LOCKED)
       END INTO picked;
     IF picked IS NULL THEN
-      due := alkstore._look_at_due(_claim.queue, moment);
-      costly := alkstore._pages_walked() - pages > 20;
+      SELECT
+        coalesce(array_agg(j.id) FILTER (
+          WHERE (j.expires_at IS NULL OR j.expires_at >= moment)
+            AND (j.claim_expires_at IS NULL OR j.attempts - j.released < j.max_attempts)), '{}'),
+        coalesce(array_agg(j.id) FILTER (
+          WHERE j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts), '{}')
+      INTO due, spent
+      FROM alkstore._job j
+      WHERE j.queue = _claim.queue AND NOT j.ready AND j.due_at <= moment;
+      costly := alkstore._pages_read() - pages > 25 + 3 * (cardinality(due) + cardinality(spent));
+      IF spent <> '{}' THEN
+        PERFORM alkstore._bury_spent(spent, moment);
+      END IF;
       -- Few due rows are merged on the fly, so that a claimer in a long transaction holds only what it takes.
       -- Many would be sorted again by every claim, and a mark leads past them: those are promoted, once.
       IF costly OR cardinality(due) > 100 THEN
         PERFORM alkstore._promote(due, moment);
-        due := '{}'::bigint[];
+        due := '{}';
         look_at_due := false;
         CONTINUE;
       END IF;
+      pages := alkstore._pages_read();
       picked := alkstore._pick_with_due(_claim.queue, wanted, moment, due);
     END IF;
-    costly := costly OR alkstore._pages_walked() - pages > 20 + cardinality(picked) / 50;
-    EXIT WHEN mark IS NULL OR cardinality(picked) > 0;
+    costly := costly OR alkstore._pages_read() - pages > 25 + 3 * (cardinality(due) + cardinality(picked));
+    EXIT WHEN mark IS NULL OR picked <> '{}';
     mark := NULL;
     look_at_due := true;
   END LOOP;
-  IF cardinality(picked) = 0 THEN
+  IF picked = '{}' THEN
     RETURN;
   END IF;
   IF mark IS NOT NULL OR costly THEN
@@ -346,33 +372,6 @@ BEGIN
     USING ERRCODE = 'AK004', HINT = 'Write @every, one space, a number from 1, and s, m, h or d: @every 90m. At most 2147483647 seconds.';
 END $_$;
 
-CREATE FUNCTION alkstore._look_at_due(queue text, moment timestamp with time zone) RETURNS bigint[]
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-  due bigint[];
-  spent bigint[];
-BEGIN
-  SELECT
-    array_agg(j.id) FILTER (
-      WHERE (j.expires_at IS NULL OR j.expires_at >= moment)
-        AND (j.claim_expires_at IS NULL OR j.attempts - j.released < j.max_attempts)),
-    array_agg(j.id) FILTER (WHERE j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts)
-  INTO due, spent
-  FROM alkstore._job j
-  WHERE j.queue = _look_at_due.queue AND NOT j.ready AND j.due_at <= moment;
-  IF spent IS NOT NULL THEN
-    PERFORM alkstore._bury(
-      ARRAY(
-        SELECT j.id FROM alkstore._job j
-        WHERE j.id = ANY (spent) AND j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts
-        ORDER BY j.id
-        FOR UPDATE SKIP LOCKED),
-      'max attempts exceeded', moment);
-  END IF;
-  RETURN coalesce(due, '{}');
-END $$;
-
 CREATE FUNCTION alkstore._now() RETURNS timestamp with time zone
     LANGUAGE sql
     AS $$ SELECT pg_catalog.date_trunc('second', pg_catalog.clock_timestamp()) $$;
@@ -389,10 +388,11 @@ BEGIN
   RETURN '__alkstore_outbox_' || outbox;
 END $$;
 
-CREATE FUNCTION alkstore._pages_walked() RETURNS bigint
+CREATE FUNCTION alkstore._pages_read() RETURNS bigint
     LANGUAGE sql
     AS $$
-  SELECT pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass)
+  SELECT pg_stat_get_xact_blocks_fetched('alkstore._job'::regclass)
+    + pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass)
     + pg_stat_get_xact_blocks_fetched('alkstore._job_due'::regclass)
 $$;
 
@@ -1368,6 +1368,8 @@ REVOKE ALL ON FUNCTION alkstore._backoff_s(base bigint, attempt bigint) FROM PUB
 
 REVOKE ALL ON FUNCTION alkstore._bury(ids bigint[], last_error text, moment timestamp with time zone, error text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION alkstore._bury_spent(spent bigint[], moment timestamp with time zone) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION alkstore._check_name(what text, name text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION alkstore._check_option(name text, value bigint, minimum bigint) FROM PUBLIC;
@@ -1392,13 +1394,11 @@ REVOKE ALL ON FUNCTION alkstore._grant_views(role text, views text[]) FROM PUBLI
 
 REVOKE ALL ON FUNCTION alkstore._interval_s(spec text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION alkstore._look_at_due(queue text, moment timestamp with time zone) FROM PUBLIC;
-
 REVOKE ALL ON FUNCTION alkstore._now() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION alkstore._outbox_queue(outbox text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION alkstore._pages_walked() FROM PUBLIC;
+REVOKE ALL ON FUNCTION alkstore._pages_read() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION alkstore._pick_with_due(queue text, n bigint, moment timestamp with time zone, due bigint[]) FROM PUBLIC;
 

@@ -16,33 +16,18 @@ CREATE TYPE alkstore.claimed_job AS (
 );
 COMMENT ON TYPE alkstore.claimed_job IS 'One claim: what alkstore.claim returns. (job_id, attempt) names it for ever.';
 
--- Delayed jobs that have become due and claims that have lapsed: the ids of those that may be claimed.
--- Lapsed ones without attempts left are never to run again: they are buried on the way.
-CREATE FUNCTION alkstore._look_at_due(queue text, moment timestamptz) RETURNS bigint[]
+-- Lapsed and no attempts left: never to run again.
+CREATE FUNCTION alkstore._bury_spent(spent bigint[], moment timestamptz) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
-DECLARE
-  due bigint[];
-  spent bigint[];
 BEGIN
-  SELECT
-    array_agg(j.id) FILTER (
-      WHERE (j.expires_at IS NULL OR j.expires_at >= moment)
-        AND (j.claim_expires_at IS NULL OR j.attempts - j.released < j.max_attempts)),
-    array_agg(j.id) FILTER (WHERE j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts)
-  INTO due, spent
-  FROM alkstore._job j
-  WHERE j.queue = _look_at_due.queue AND NOT j.ready AND j.due_at <= moment;
-  IF spent IS NOT NULL THEN
-    PERFORM alkstore._bury(
-      ARRAY(
-        SELECT j.id FROM alkstore._job j
-        WHERE j.id = ANY (spent) AND j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts
-        ORDER BY j.id
-        FOR UPDATE SKIP LOCKED),
-      'max attempts exceeded', moment);
-  END IF;
-  RETURN coalesce(due, '{}');
+  PERFORM alkstore._bury(
+    ARRAY(
+      SELECT j.id FROM alkstore._job j
+      WHERE j.id = ANY (spent) AND j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts
+      ORDER BY j.id
+      FOR UPDATE SKIP LOCKED),
+    'max attempts exceeded', moment);
 END $$;
 
 -- Moves rows that are due into the ready index, so that claims find them there in their order.
@@ -110,11 +95,12 @@ BEGIN
   WHERE j.id = last_picked;
 END $$;
 
--- Pages of the two indexes read by this transaction so far: what a walk costs, without a look at any clock.
-CREATE FUNCTION alkstore._pages_walked() RETURNS bigint
+-- Pages of jobs and of the two indexes that this transaction has read so far: what a walk costs, without any clock.
+CREATE FUNCTION alkstore._pages_read() RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
-  SELECT pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass)
+  SELECT pg_stat_get_xact_blocks_fetched('alkstore._job'::regclass)
+    + pg_stat_get_xact_blocks_fetched('alkstore._job_ready'::regclass)
     + pg_stat_get_xact_blocks_fetched('alkstore._job_due'::regclass)
 $$;
 
@@ -128,6 +114,7 @@ DECLARE
   mark text[] := nullif(current_setting('alkstore._mark', true), '')::text[];
   look_at_due boolean;
   due bigint[] := '{}'::bigint[];
+  spent bigint[];
   picked bigint[];
   pages bigint;
   costly boolean := false;
@@ -144,7 +131,7 @@ BEGIN
   look_at_due := mark IS NULL;
 
   LOOP
-    pages := alkstore._pages_walked();
+    pages := alkstore._pages_read();
     -- Ids first, into an array: a semi-join could run the locking sub-select again and hand out more than n.
     -- NULL: some row has become due, so the ready index is not the whole story.
     SELECT CASE WHEN NOT look_at_due OR NOT EXISTS (
@@ -162,24 +149,36 @@ BEGIN
         FOR UPDATE SKIP LOCKED)
       END INTO picked;
     IF picked IS NULL THEN
-      due := alkstore._look_at_due(_claim.queue, moment);
-      costly := alkstore._pages_walked() - pages > 20;
+      SELECT
+        coalesce(array_agg(j.id) FILTER (
+          WHERE (j.expires_at IS NULL OR j.expires_at >= moment)
+            AND (j.claim_expires_at IS NULL OR j.attempts - j.released < j.max_attempts)), '{}'),
+        coalesce(array_agg(j.id) FILTER (
+          WHERE j.claim_expires_at < moment AND j.attempts - j.released >= j.max_attempts), '{}')
+      INTO due, spent
+      FROM alkstore._job j
+      WHERE j.queue = _claim.queue AND NOT j.ready AND j.due_at <= moment;
+      costly := alkstore._pages_read() - pages > 25 + 3 * (cardinality(due) + cardinality(spent));
+      IF spent <> '{}' THEN
+        PERFORM alkstore._bury_spent(spent, moment);
+      END IF;
       -- Few due rows are merged on the fly, so that a claimer in a long transaction holds only what it takes.
       -- Many would be sorted again by every claim, and a mark leads past them: those are promoted, once.
       IF costly OR cardinality(due) > 100 THEN
         PERFORM alkstore._promote(due, moment);
-        due := '{}'::bigint[];
+        due := '{}';
         look_at_due := false;
         CONTINUE;
       END IF;
+      pages := alkstore._pages_read();
       picked := alkstore._pick_with_due(_claim.queue, wanted, moment, due);
     END IF;
-    costly := costly OR alkstore._pages_walked() - pages > 20 + cardinality(picked) / 50;
-    EXIT WHEN mark IS NULL OR cardinality(picked) > 0;
+    costly := costly OR alkstore._pages_read() - pages > 25 + 3 * (cardinality(due) + cardinality(picked));
+    EXIT WHEN mark IS NULL OR picked <> '{}';
     mark := NULL;
     look_at_due := true;
   END LOOP;
-  IF cardinality(picked) = 0 THEN
+  IF picked = '{}' THEN
     RETURN;
   END IF;
   IF mark IS NOT NULL OR costly THEN
