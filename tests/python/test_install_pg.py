@@ -364,6 +364,10 @@ def test_what_is_found_is_not_run(
     expected = NotInPrerequisiteState if install is by_one_file else AssertionError
     with pytest.raises(expected, match=f"schema alkstore belongs to {stranger}"):
         install(empty_pg_url)
+    with pytest.raises(alkstore.Unavailable, match=f"schema alkstore belongs to {stranger}"):
+        alkstore.install(empty_pg_url)
+    with pytest.raises(alkstore.NotInstalled):
+        alkstore.open(empty_pg_url)
 
 
 def test_a_hostile_search_path_while_installing(
