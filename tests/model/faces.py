@@ -147,11 +147,12 @@ class Sqlite:
         self.connection.executescript(text)
 
     def run(self, sql: str, *values: Any) -> list[Row]:
-        return self.connection.execute(sql, values).fetchall()
+        rows: list[Row] = self.connection.execute(sql, values).fetchall()
+        return rows
 
     def reset(self) -> None:
-        self.run("DELETE FROM __alkstore_job")
-        self.run("DELETE FROM __alkstore_dead_job")
+        for table in ("__alkstore_job", "__alkstore_dead_job", "__alkstore_payload"):
+            self.run(f"DELETE FROM {table}")
 
     def set_now(self, now: int) -> None:
         self.run("UPDATE test_clock SET now = ?", now)
@@ -215,7 +216,9 @@ class Sqlite:
 
     def look(self, queues: Sequence[str], queue: str, id: int) -> Look:
         stats = self.run(f"SELECT queue, {', '.join(STATS)} FROM alkstore_queue_stats")
-        due = dict(self.run("SELECT queue, next_due FROM alkstore_next_due"))
+        due = {row[0]: row[1] for row in self.run("SELECT * FROM alkstore_next_due")}
+        kept = self.run("SELECT id FROM __alkstore_payload EXCEPT SELECT job_id FROM alkstore_jobs")
+        assert not kept, f"long payloads of jobs that are gone: {kept}"
         return self.jobs(), self.get_job(queue, id), stats, [due.get(q) for q in queues]
 
     def set_run_at(self, id: int, run_at: int) -> None:

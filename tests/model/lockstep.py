@@ -18,9 +18,9 @@ SETTLING = ("ack", "release", "fail", "heartbeat", "retry")
 Handle = tuple[str, int, int]  # queue, job id, attempt
 
 WEIGHTS = {
-    "enqueue": 12, "enqueue_batch": 3, "claim": 8, "ack": 4, "ack_batch": 3, "release": 3, "fail": 2,
-    "heartbeat": 4, "retry": 12, "cancel": 1, "sweep_expired": 3, "move_clock": 3, "go_to_a_limit": 16,
-    "begin_or_savepoint": 2, "end": 4,
+    "enqueue": 12, "enqueue_batch": 3, "claim": 8, "ack": 4, "ack_batch": 3, "release": 3,
+    "fail": 2, "heartbeat": 4, "retry": 12, "cancel": 1, "sweep_expired": 3, "move_clock": 3,
+    "go_to_a_limit": 16, "begin_or_savepoint": 2, "end": 4,
 }  # fmt: skip
 
 
@@ -44,7 +44,7 @@ class LockStep:
             self.each(lambda face: face.run("ROLLBACK"))
 
     def step(self, rng: Random) -> None:
-        [name] = rng.choices(list(WEIGHTS), WEIGHTS.values())
+        [name] = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
         try:
             getattr(self, name)(rng)
             self.look(rng)
@@ -102,7 +102,8 @@ class LockStep:
         if len(self.model.live) >= MAX_LIVE:
             return
         queue, o = self.queue(rng), self.options(rng)
-        texts = [f'{{"n": {len(self.ids) + i},  "x": 1.0}}' for i in range(n)]
+        padding = " " * rng.choice((2, 2, 2500))  # long ones are stored elsewhere
+        texts = [f'{{"n": {len(self.ids) + i},{padding}"x": 1.0}}' for i in range(n)]
         self.tell(f"enqueue {n} into {queue}, {o}")
         added = self.each(lambda face: call(face, queue, texts, o))
         for position, text in enumerate(texts):
@@ -235,21 +236,18 @@ class LockStep:
         self.set_now(self.model.now + rng.choice((1, 1, 1, 5, 301, -1, -5)))
 
     def go_to_a_limit(self, rng: Random) -> None:
-        """To the last instant at which something holds, or the first at which it does not; and act."""
-        limits: list[
-            tuple[int | None, str, Any]
-        ] = []  # until when, the call that is for, its target
+        """The last instant at which something holds, or the first at which it does not; and act."""
+        limits: list[tuple[int, str, Any]] = []  # until when, the call that is for, its target
+
+        def add(until: int | None, calls: tuple[str, ...], target: Any) -> None:
+            limits.extend((until, call, target) for call in calls if until is not None)
+
         for job in self.model.live.values():
-            limits += [
-                (job.claimable_from() - 1, "claim", job.queue),
-                (job.expires_at, "claim", job.queue),
-                (job.expires_at, "sweep_expired", job.queue),
-                *((job.claim_expires_at, call, job.claim) for call in SETTLING),
-            ]
-        limits += [
-            (job.pruned_after, "sweep_expired", job.queue) for job in self.model.dead.values()
-        ]
-        limits = [limit for limit in limits if limit[0] is not None]
+            add(job.claimable_from() - 1, ("claim",), job.queue)
+            add(job.expires_at, ("claim", "sweep_expired"), job.queue)
+            add(job.claim_expires_at, SETTLING, job.claim)
+        for job in self.model.dead.values():
+            add(job.pruned_after, ("sweep_expired",), job.queue)
         ahead = [limit for limit in limits if limit[0] >= self.model.now]
         if limits:
             last, call, target = rng.choice(ahead if ahead and rng.random() < 0.8 else limits)

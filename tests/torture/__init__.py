@@ -1,1 +1,1 @@
-"""Many processes at work on one database while it is being abused, and an audit of what they saw."""
+"""Many processes at work on one database that is being abused, and an audit of what they saw."""

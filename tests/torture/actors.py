@@ -1,4 +1,4 @@
-"""The processes at work: producers, workers and janitors. Each does random things until the time is over."""
+"""The processes at work: producers, workers, janitors. Each does random things until its time."""
 
 from __future__ import annotations
 
@@ -12,23 +12,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.torture.database import errors, is_lost, open_face
+from tests.torture.database import JOB_TABLE, JOBS_VIEW, Face, errors, is_lost, open_face
 from tests.torture.journal import Journal, Undone
 
 QUEUES = ("a", "b", "c", "d")
-ENOUGH = 150  # live jobs in a queue
+ENOUGH = 600  # live jobs, after which producers wait
+
+
+def payload(token: str) -> str:
+    return f'{{"token": "{token}",  "n": 1.0}}'
 
 
 class Actor:
-    """A connection and a journal. `step` does something; an error costs the step, a lost connection is made anew."""
+    """A connection and a journal. What fails is given up, a lost connection is made anew."""
 
-    def __init__(self, engine: str, url: str, folder: Path, name: str) -> None:
+    def __init__(
+        self, engine: str, url: str, folder: Path, name: str, face: Face | None = None
+    ) -> None:
         self.engine = engine
         self.url = url
         self.journal = Journal(folder, name)
         self.round = folder.name
         self.rng = random.Random(f"{folder.name} {name}")
-        self.face: Any = None
+        self.face: Any = face
 
     def step(self) -> None:
         raise NotImplementedError
@@ -84,7 +90,7 @@ class Actor:
         before, keep = self.journal.calls, self.rng.random() < 0.5
         yield
         if not keep:
-            self.journal.write(rolled_back_to=before, transaction=self.journal.transaction)
+            self.journal.roll_back_to(before)
             with errors():
                 self.face.run("ROLLBACK TO SAVEPOINT s")
 
@@ -98,7 +104,7 @@ class Producer(Actor):
     def step(self) -> None:
         queue = self.rng.choice(QUEUES)
         [(live,)] = self.face.run("SELECT count(*) FROM " + JOB_TABLE[self.engine])
-        if live > ENOUGH * len(QUEUES):
+        if live > ENOUGH:
             time.sleep(0.2)
             return
         if self.rng.random() < 0.3:
@@ -126,7 +132,7 @@ class Producer(Actor):
             "backoff_base_s": choice((0, 1, 2)),
             "dead_letter_retention_s": choice((None, None, 0, 10)),
         }
-        payloads = [f'{{"token": "{token}",  "n": 1.0}}' for token in tokens]
+        payloads = [payload(token) for token in tokens]
         arguments = {"queue": queue, "tokens": tokens, "options": o, "business": business}
         if len(tokens) == 1:
             self.call("enqueue", lambda: [self.face.enqueue(queue, payloads[0], o)], **arguments)
@@ -138,11 +144,8 @@ class Producer(Actor):
                 self.face.run(f"INSERT INTO business VALUES {values}")
 
 
-JOB_TABLE = {"postgres": "alkstore._job", "sqlite": "__alkstore_job"}
-
-
 class Worker(Actor):
-    """Claims, settles, forgets, comes too late; now and then all of it in a transaction that may roll back."""
+    """Claims, settles, forgets, comes too late; some of it in transactions that may roll back."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -174,7 +177,8 @@ class Worker(Actor):
     def settle(self) -> None:
         # The newest is the likeliest to be good still; any one else is good for a refusal.
         position = -1 if self.rng.random() < 0.7 else self.rng.randrange(len(self.handles))
-        queue, id, attempt = handle = self.handles[position]
+        handle = self.handles[position]
+        queue = handle[0]
         error = self.rng.choice((None, f"{self.journal.actor}-{self.journal.calls}"))
         call, *more = self.rng.choice(
             (
@@ -194,16 +198,19 @@ class Worker(Actor):
             )
             self.handles = [h for h in self.handles if h not in batch]
         elif call != "forget":
-            self.call(
-                call,
-                lambda: self.face.settle(call, queue, id, attempt, *more),
-                queue=queue,
-                claim=(id, attempt),
-                more=more,
-            )
+            self.settle_one(call, *handle, *more)
         if call not in ("heartbeat", "ack_batch") and self.rng.random() < 0.8:
             self.handles.remove(handle)
         del self.handles[:-50]
+
+    def settle_one(self, call: str, queue: str, id: int, attempt: int, *more: Any) -> None:
+        self.call(
+            call,
+            lambda: self.face.settle(call, queue, id, attempt, *more),
+            queue=queue,
+            claim=(id, attempt),
+            more=more,
+        )
 
 
 class Janitor(Actor):
@@ -218,12 +225,14 @@ class Janitor(Actor):
             self.cancel(queue)
         else:
             twice = "SELECT job_id FROM {} GROUP BY job_id HAVING count(*) > 1"
-            view = "alkstore_jobs" if self.engine == "sqlite" else "alkstore.jobs"
-            self.call("look", lambda: self.face.run(twice.format(view)))
+            self.call("look", lambda: self.face.run(twice.format(JOBS_VIEW[self.engine])))
         self.pause(0.3)
 
-    def sweep(self, queue: str) -> None:
-        self.call("sweep_expired", lambda: self.face.sweep_expired(queue), queue=queue)
+    def sweep(self, queue: str) -> tuple[int, int]:
+        expired, pruned = self.call(
+            "sweep_expired", lambda: self.face.sweep_expired(queue), queue=queue
+        )
+        return expired, pruned
 
     def cancel(self, queue: str) -> None:
         ids = self.face.run(f"SELECT id FROM {JOB_TABLE[self.engine]}")

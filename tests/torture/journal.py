@@ -1,7 +1,7 @@
-"""What each process did, written down outside the database: before a call what it asks for, after it what came of it.
+"""What each process did, written down outside the database: before a call, and when it is answered.
 
-A process may be killed at any point, so a call without an outcome is one of which nobody knows whether it happened. The
-files are appended to by single writes of whole lines; they need no fsync, since processes die here and the machine does not.
+A process may be killed at any point: of a call without an answer nobody knows whether it happened.
+A file is appended to by single writes of whole lines, and needs no fsync: the machine goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+
+class Undone(Exception):
+    """The database has refused a call, and certainly nothing is left of it."""
 
 
 class Journal:
@@ -32,7 +36,7 @@ class Journal:
 
     @contextmanager
     def call(self, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-        """Around one call, which puts its result into the dict; an error passes, written down."""
+        """Around one call, which puts its result into the dict."""
         self.calls += 1
         number = self.calls
         self.write(call=number, name=name, arguments=arguments, transaction=self.transaction)
@@ -42,12 +46,16 @@ class Journal:
         except Undone as error:
             self.write(done=number, undone=str(error))
             raise
-        # Any other error: nothing is written, for nothing is known.
+        # After any other error nothing is written, for nothing is known.
         self.write(done=number, result=outcome["result"])
 
     def begin(self) -> None:
         self.transactions += 1
         self.transaction = self.transactions
+
+    def roll_back_to(self, number: int) -> None:
+        """To a savepoint, set when that was the last call."""
+        self.write(rolled_back_to=number, transaction=self.transaction)
 
     @contextmanager
     def end(self, *, keep: bool) -> Iterator[None]:
@@ -63,10 +71,6 @@ class Journal:
             self.transaction = None
 
 
-class Undone(Exception):
-    """The database has refused a call and certainly left no trace of it."""
-
-
 @dataclass
 class Call:
     """One call, as far as it is known."""
@@ -74,22 +78,27 @@ class Call:
     actor: str
     name: str
     arguments: dict[str, Any]
-    start: float  # wall clock
+    start: float  # by the machine's clock
     done: float = math.inf  # when its answer was there
     end: float = math.inf  # when others could see its effect: at the end of its transaction
     result: Any = None  # None: not known
     happened: bool | None = None  # None: not known
     error: str | None = None
-    transaction: tuple[str, int] | None = None
+    transaction: int | None = None
 
     @property
     def possible(self) -> bool:
         return self.happened is not False
 
+    def is_in_one_with(self, other: Call) -> bool:
+        """In one transaction."""
+        here, there = ((c.actor, c.transaction) for c in (self, other))
+        return here == there and self.transaction is not None
+
 
 def read(folder: Path) -> list[Call]:
     """All calls of all processes, by their start."""
-    calls = [call for file in sorted(folder.glob("*.jsonl")) for call in _read(file)]
+    calls = [call for file in folder.glob("*.jsonl") for call in _read(file)]
     return sorted(calls, key=lambda call: call.start)
 
 
@@ -97,43 +106,40 @@ def _read(file: Path) -> list[Call]:
     actor = file.stem
     calls: dict[int, Call] = {}
     undone: set[int] = set()
-    kept: dict[int, bool | None] = {}  # transactions whose end was asked for
+    kept: dict[int, bool | None] = {}  # of each transaction whose end was asked for
     ended: dict[int, float] = {}
     for line in file.read_text().splitlines(keepends=True):
         if not line.endswith("\n"):
-            break  # killed while it wrote: before the call, or before it told of its answer
+            break  # killed while it wrote: before the call, or before its answer counted
         entry = json.loads(line)
+        t, transaction = entry["t"], entry.get("transaction")
         match entry:
-            case {"call": number}:
-                tx = entry["transaction"]
-                calls[number] = Call(actor, entry["name"], entry["arguments"], entry["t"])
-                calls[number].transaction = None if tx is None else (actor, tx)
+            case {"call": number, "name": name, "arguments": arguments}:
+                calls[number] = Call(actor, name, arguments, t, transaction=transaction)
             case {"done": number}:
                 call = calls[number]
-                call.done = entry["t"]
+                call.done = t
                 call.result = entry.get("result")
                 call.error = entry.get("undone")
                 call.happened = call.error is None
-            case {"rolled_back_to": number}:  # a savepoint set when this was the last call
-                tx = entry["transaction"]
+            case {"rolled_back_to": last}:
                 undone |= {
-                    n for n, c in calls.items() if n > number and c.transaction == (actor, tx)
+                    n for n, call in calls.items() if n > last and call.transaction == transaction
                 }
-            case {"ending": number}:
+            case {"ending": number, "keep": keep}:
                 # To be rolled back is as good as done: without an answer, the connection is gone.
-                kept[number] = None if entry["keep"] else False
-            case {"ended": number}:
-                kept[number] = entry["keep"]
-                ended[number] = entry["t"]
+                kept[number] = None if keep else False
+            case {"ended": number, "keep": keep}:
+                kept[number] = keep
+                ended[number] = t
             case {"crash": text}:
-                calls[0] = Call(actor, "crash", {}, entry["t"], error=text)
+                calls[0] = Call(actor, "crash", {}, t, error=text)
     for number, call in calls.items():
         if call.transaction is None:
             call.end = call.done
             continue
-        tx = call.transaction[1]
-        call.end = ended.get(tx, math.inf)
-        keep = kept.get(tx, False)  # never asked to commit: never committed
+        call.end = ended.get(call.transaction, math.inf)
+        keep = kept.get(call.transaction, False)  # never asked to commit: never committed
         if number in undone or keep is False:
             call.happened = False
         elif keep is None and call.happened:

@@ -1,0 +1,205 @@
+"""One round: processes at work, and all that happens to them; then the draining of the queues."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.harness.server import Server
+from tests.torture.actors import QUEUES, Janitor, Worker, run
+from tests.torture.database import Face, errors, open_face
+from tests.torture.journal import Journal, Undone
+
+CAST = {"producer": 2, "worker": 4, "janitor": 1}
+# What happens, and how often of all.
+DECKS = {
+    "postgres": {
+        "kill_process": 16, "stop_process": 3, "move_clock": 8, "hold_snapshot": 3, "hold_locks": 2,
+        "vacuum": 2, "kill_backend": 9, "crash_backend": 1, "restart_server": 1,
+    },
+    "sqlite": {
+        "kill_process": 24, "stop_process": 4, "move_clock": 10, "hold_snapshot": 4,
+        "hold_locks": 4, "vacuum": 2,
+    },
+}  # fmt: skip
+
+# A plain fork of this process would share its connections.
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["tests.torture.actors"])
+
+
+class Round:
+    def __init__(self, engine: str, url: str, server: Server | None, folder: Path) -> None:
+        self.engine, self.url, self.server, self.folder = engine, url, server, folder
+        with closing(self.face()) as face:
+            [(self.moved,)] = face.run("SELECT seconds FROM clock")
+        self.rng = random.Random(folder.name)
+        self.journal = Journal(folder, "chaos")
+        self.happened: Counter[str] = Counter()
+        self.cast: list[tuple[str, Any]] = []
+        self.names = 0
+        self.snapshots: list[tuple[float, Face]] = []  # until when they are held
+
+    # -- processes
+
+    def start(self, role: str) -> None:
+        self.names += 1
+        arguments = (role, self.engine, self.url, self.folder, f"{role}{self.names}", self.until)
+        process = processes.Process(target=run, args=arguments, daemon=True)
+        process.start()
+        self.cast.append((role, process))
+
+    def run(self, seconds: float) -> None:
+        self.until = time.time() + seconds
+        with self.journal.call("move_clock", seconds=self.moved) as outcome:
+            outcome["result"] = True  # by the rounds before
+        for role, number in CAST.items():
+            for _ in range(number):
+                self.start(role)
+        deck: list[str] = []
+        while time.time() < self.until - 1:
+            time.sleep(self.rng.random() * 0.8)
+            self.let_go(time.time())
+            if not deck:
+                deck = [name for name, times in DECKS[self.engine].items() for _ in range(times)]
+                self.rng.shuffle(deck)
+            name = deck.pop()
+            with self.surviving():
+                getattr(self, name)()
+                self.happened[name] += 1
+        for _, process in self.cast:
+            process.join(timeout=30)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        self.let_go(math.inf)
+
+    @contextmanager
+    def surviving(self) -> Iterator[None]:
+        """What chaos does may strike chaos itself."""
+        with suppress(Undone, psycopg.Error), errors():
+            yield
+
+    def kill_process(self) -> None:
+        index = self.rng.randrange(len(self.cast))
+        role, process = self.cast.pop(index)
+        process.kill()
+        process.join()
+        self.start(role)
+
+    def stop_process(self) -> None:
+        _, process = self.rng.choice(self.cast)
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGSTOP)
+            time.sleep(self.rng.random() * 3)
+            os.kill(process.pid, signal.SIGCONT)
+
+    # -- the database
+
+    def face(self) -> Face:
+        return open_face(self.url, self.engine)
+
+    def move_clock(self, seconds: int | None = None) -> None:
+        seconds = seconds or self.rng.choice((1, 3, 10))
+        with self.journal.call("move_clock", seconds=seconds) as outcome, errors():
+            with closing(self.face()) as face:
+                face.run(f"UPDATE clock SET seconds = seconds + {seconds}")
+            outcome["result"] = True
+
+    def hold_snapshot(self) -> None:
+        face = self.face()
+        face.run("BEGIN ISOLATION LEVEL REPEATABLE READ" if self.engine == "postgres" else "BEGIN")
+        face.run("SELECT count(*) FROM business")
+        self.snapshots.append((time.time() + self.rng.random() * 3, face))
+
+    def let_go(self, now: float) -> None:
+        for snapshot in [snapshot for snapshot in self.snapshots if snapshot[0] <= now]:
+            self.snapshots.remove(snapshot)
+            snapshot[1].close()
+
+    def hold_locks(self) -> None:
+        """On some rows, which claims then pass over, so the audit must know; or on the file."""
+        with self.journal.call("hold") as outcome:
+            outcome["result"] = True
+            with self.surviving(), closing(self.face()) as face:
+                face.run("BEGIN")
+                face.run(
+                    "SELECT id FROM alkstore._job WHERE random() < 0.3 FOR UPDATE SKIP LOCKED"
+                    if self.engine == "postgres"
+                    else "UPDATE clock SET seconds = seconds"
+                )
+                time.sleep(self.rng.random())
+
+    def vacuum(self) -> None:
+        statements = {
+            "postgres": ("VACUUM (ANALYZE) alkstore._job", "CHECKPOINT"),
+            "sqlite": ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM"),
+        }
+        with closing(self.face()) as face:
+            for statement in statements[self.engine]:
+                face.run(statement)
+
+    def kill_backend(self) -> None:
+        with closing(self.face()) as face:
+            face.run(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                "application_name = 'torture' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1"
+            )
+
+    def crash_backend(self) -> None:
+        """SIGKILL, after which the server ends all others, and recovers."""
+        face = self.face()
+        [(pid,)] = face.run("SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGKILL)
+
+    def restart_server(self) -> None:
+        assert self.server is not None
+        self.server.stop("immediate")
+        self.server.start()
+
+    # -- the end
+
+    def drain(self) -> dict[str, Any]:
+        """Take and ack whatever can be taken, alone and in order; then what is left."""
+        with closing(self.patient_face()) as face:
+            with suppress(Undone):  # which the audit will tell of
+                self.take_all(face)
+            jobs = face.jobs()
+            business = [token for (token,) in face.run("SELECT token FROM business")]
+        return {"jobs": jobs, "business": business}
+
+    def patient_face(self) -> Face:
+        """The server may be recovering still."""
+        while True:
+            try:
+                return self.face()
+            except psycopg.OperationalError:
+                time.sleep(0.2)
+
+    def take_all(self, face: Face) -> None:
+        worker = Worker(self.engine, self.url, self.folder, "last_worker", face)
+        janitor = Janitor(self.engine, self.url, self.folder, "last_janitor", face)
+        for _ in range(10):
+            self.move_clock(1000)  # past every delay, deadline and expiry
+            claimed = 0
+            for queue in QUEUES:
+                while taken := worker.claim(queue, 7):
+                    claimed += taken
+                    while worker.handles:
+                        worker.settle_one("ack", *worker.handles.pop())
+            for queue in QUEUES:
+                expired, _ = janitor.sweep(queue)
+                claimed += expired
+            if not claimed:
+                break
