@@ -10,16 +10,17 @@ import json
 import multiprocessing
 import os
 import random
-import shutil
 import signal
 import sqlite3
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import pytest
@@ -175,7 +176,7 @@ def work(path: Path, journal_mode: str, journal: Path) -> None:
         os.write(file, (json.dumps([what, of]) + "\n").encode())
 
     with access(path, journal_mode) as mine:
-        worker = Worker(journal.stem, mine, tell)
+        worker = Worker(journal.name, mine, tell)
         while True:
             worker.step()
 
@@ -277,28 +278,24 @@ def copy_as_a_power_cut_leaves_it(path: Path, to: Path) -> None:
     transaction. In WAL mode it keeps the WAL from being begun anew: while it is copied, after the
     main file, it only grows, so it has whatever a checkpoint may have half written into the main
     file meanwhile. With a rollback journal nobody can write to the main file; the journal is
-    copied at any moment of its making.
+    copied at any moment of its making. -shm does not outlive a power cut.
     """
-    shutil.rmtree(to.parent, ignore_errors=True)
-    to.parent.mkdir()
-    for suffix in ("", "-journal", "-wal"):  # in this order; -shm does not outlive a power cut
-        with suppress(FileNotFoundError):
-            shutil.copyfile(f"{path}{suffix}", f"{to}{suffix}")
+    for file in to.parent.glob(f"{to.name}*"):
+        file.unlink()
+    # By another program: where a process closes a file, it loses its locks on it.
+    wal = "-wal" if Path(f"{path}-wal").exists() else "-journal"
+    script = 'cp "$1" "$2"; if [ -e "$1$3" ]; then cp "$1$3" "$2$3" || [ ! -e "$1$3" ]; fi'
+    subprocess.run(["sh", "-c", script, "sh", path, to, wal], check=True, stderr=DEVNULL)
 
 
 @pytest.mark.parametrize("journal_mode", ["wal", "delete"])
 def test_killed_processes_leave_every_job_in_one_place(tmp_path: Path, journal_mode: str) -> None:
-    path, copied = tmp_path / "app.db", tmp_path / "copy" / "app.db"
+    path, copied = tmp_path / "app.db", tmp_path / "copy.db"
     prepare(path, journal_mode)
     rng = random.Random(journal_mode)
     told = Told()
     for number in range(KILLS // 2):
-        journals = [tmp_path / f"{number}.{n}.jsonl" for n in range(3)]
-        processes = [FORK.Process(target=work, args=(path, journal_mode, j)) for j in journals]
-        for process in processes:
-            process.start()
-        for journal in journals:
-            until_more_is_written([journal])
+        journals, processes = start_three(path, journal_mode, tmp_path / f"round {number}")
         with closing(connect(path)) as reader:
             reader.execute("BEGIN")
             rows(reader, "SELECT * FROM sqlite_schema")
@@ -318,11 +315,43 @@ def test_killed_processes_leave_every_job_in_one_place(tmp_path: Path, journal_m
     print(f"{KILLS // 2} times 3 processes killed: {len(told.business)} jobs")
 
 
+def start_three(path: Path, journal_mode: str, name: Path) -> tuple[list[Path], list[BaseProcess]]:
+    """Processes at work, with their journals."""
+    journals = [name.with_suffix(f".{n}") for n in range(3)]
+    processes = [FORK.Process(target=work, args=(path, journal_mode, j)) for j in journals]
+    for process in processes:
+        process.start()
+    for journal in journals:
+        until_more_is_written([journal])
+    return journals, processes
+
+
 def kill(process: BaseProcess) -> None:
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     assert process.exitcode == -signal.SIGKILL  # it was at work until then
+
+
+# -- backups --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("journal_mode", ["wal", "delete"])
+def test_a_backup_beside_the_work_is_whole(tmp_path: Path, journal_mode: str) -> None:
+    path, vacuumed, backed_up = (tmp_path / name for name in ("app.db", "vacuumed.db", "backup.db"))
+    prepare(path, journal_mode)
+    journals, processes = start_three(path, journal_mode, tmp_path / "backup")
+    for _ in range(5):
+        until_more_is_written(journals, than=size(*journals))
+        told = Told().and_by(journals)
+        with closing(connect(path)) as own, closing(connect(backed_up)) as to:
+            own.execute("VACUUM INTO ?", (str(vacuumed),))
+            own.backup(to)
+        audit(vacuumed, told)
+        audit(backed_up, told)
+        vacuumed.unlink()
+    for process in processes:
+        kill(process)
 
 
 # -- power cuts -----------------------------------------------------------------------------------
@@ -338,7 +367,7 @@ def test_a_power_cut_within_the_wal_keeps_whole_transactions(tmp_path: Path) -> 
         rows(own, "PRAGMA wal_autocheckpoint = 0")
         mine = Access(store.queue("q", **OPTIONS), own, lambda: begun(own))
         worker = Worker("w", mine, lambda what, of: told.append((size(wal), what, of)))
-        for _ in range(60):
+        for _ in range(40):
             worker.step()
         content = wal.read_bytes()
         [(page_size,)] = rows(own, "PRAGMA page_size")
