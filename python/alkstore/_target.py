@@ -73,6 +73,10 @@ def place(target: Target, schema: str) -> str:
     return f"schema {schema}" if _is_postgres(target) else _path(target)
 
 
+def is_sqlite(target: Target) -> bool:
+    return not _is_postgres(target)
+
+
 def _is_postgres(target: Target) -> bool:
     return str(target).startswith(("postgresql://", "postgres://"))
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from . import __version__
 from ._sql import ENGINES, SCHEMA_VERSION, installer
-from ._target import install, open, place
-from .errors import AlkstoreError, InvalidOption, LeadershipLost
+from ._target import install, is_sqlite, open, place
+from .errors import AlkstoreError, InvalidOption, LeadershipLost, NotInstalled
 from .stop import StopToken
 
 
@@ -53,21 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     sql.set_defaults(run=_sql)
 
     command = commands.add_parser("install", help="install alkstore into a database")
-    command.add_argument("target", help="a file path, sqlite:///PATH or postgresql://URL")
-    command.add_argument(
-        "--schema", default="alkstore", help="the PostgreSQL schema to make (default: alkstore)"
-    )
+    _add_target(command)
     command.set_defaults(run=_install)
 
     command = commands.add_parser(
         "run-schedules", help="fire schedules at their boundaries until SIGTERM or SIGINT"
     )
-    command.add_argument(
-        "target",
-        nargs="?",
-        default=os.environ.get("ALKSTORE_URL") or None,
-        help="a file path, sqlite:///PATH or postgresql://URL (default: $ALKSTORE_URL)",
-    )
+    _add_target(command)
     command.add_argument(
         "--ttl",
         type=int,
@@ -75,11 +67,26 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="how soon another runner takes over from one that crashed (default: 30)",
     )
+    command.set_defaults(run=_run_schedules)
+    return parser
+
+
+def _add_target(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "target",
+        nargs="?",
+        default=os.environ.get("ALKSTORE_URL") or None,
+        help="a file path, sqlite:///PATH or postgresql://URL (default: $ALKSTORE_URL)",
+    )
     command.add_argument(
         "--schema", default="alkstore", help="the PostgreSQL schema of alkstore (default: alkstore)"
     )
-    command.set_defaults(run=_run_schedules)
-    return parser
+
+
+def _target(options: argparse.Namespace) -> str:
+    if options.target is None:
+        raise InvalidOption("name a database, or set ALKSTORE_URL")
+    return str(options.target)
 
 
 def _sql(options: argparse.Namespace) -> str:
@@ -87,21 +94,24 @@ def _sql(options: argparse.Namespace) -> str:
 
 
 def _install(options: argparse.Namespace) -> str:
-    where = place(options.target, options.schema)
+    target = _target(options)
+    where = place(target, options.schema)
     if where == ":memory:":
         raise InvalidOption("name a file: a database in memory would be gone at once")
     where = where.encode(errors="backslashreplace").decode()  # a file's name need not be text
-    if install(options.target, schema=options.schema):
+    if install(target, schema=options.schema):
         return f"installed alkstore {SCHEMA_VERSION} into {where}"
     return f"alkstore {SCHEMA_VERSION} is already installed in {where}"
 
 
 def _run_schedules(options: argparse.Namespace) -> None:
-    if options.target is None:
-        raise InvalidOption("name a database, or set ALKSTORE_URL")
+    target = _target(options)
+    where = place(target, options.schema)
+    if is_sqlite(target) and not os.path.exists(where):
+        raise NotInstalled(f"there is no file {where}: a new one would have no schedules to fire")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     stop = StopToken.on_signals()
-    with open(options.target, schema=options.schema) as store:
+    with open(target, schema=options.schema) as store:
         while not stop.is_set():
             try:
                 store.run_schedules(stop, ttl_s=options.ttl)

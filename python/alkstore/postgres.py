@@ -61,6 +61,7 @@ class PostgresEngine(PostgresSchedules):
             kwargs=parameters,
             min_size=0,
             max_size=pool_size,
+            configure=_prepare_nothing_behind_a_pooler,
             check=ConnectionPool.check_connection,
             open=True,
         )
@@ -184,6 +185,17 @@ def _parameters(url: str) -> dict[str, Any]:
         return {"connect_timeout": 10, **conninfo_to_dict(url), "autocommit": True}
     except psycopg.ProgrammingError as error:
         raise Unavailable(f"not a PostgreSQL URL: {_one_line(error)}") from error
+
+
+def _prepare_nothing_behind_a_pooler(connection: psycopg.Connection[TupleRow]) -> None:
+    """What one server session prepared another does not know, or knows as another statement.
+
+    PgBouncer in transaction mode gives each transaction any of its sessions. A pooler shows by the
+    process id: the one that it named when we connected is no server's.
+    """
+    [(pid,)] = connection.execute("SELECT pg_catalog.pg_backend_pid()")
+    if pid != connection.info.backend_pid:
+        connection.prepare_threshold = None
 
 
 @contextmanager

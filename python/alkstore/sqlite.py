@@ -32,6 +32,15 @@ _ENQUEUE = """
         :visibility_timeout_s, :backoff_base_s, :dead_letter_retention_s
     {source} RETURNING job_id"""
 
+_FILE_FAILS = {
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+}
+
 
 class SqliteEngine(SqliteSchedules):
     def __init__(self, path: str, busy_timeout_s: float, synchronous: str) -> None:
@@ -209,9 +218,10 @@ def _connected(path: str, busy_timeout_s: float) -> Iterator[sqlite3.Connection]
     except BaseException as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, sqlite3.Error):
-            reason = _reason(path, error)
-            raise Unavailable(f"cannot open {path} as an SQLite database: {reason}") from error
+        cause = error.__cause__ if isinstance(error, Unavailable) else error
+        if isinstance(cause, sqlite3.Error):
+            reason = _reason(path, cause)
+            raise Unavailable(f"cannot open {path} as an SQLite database: {reason}") from cause
         raise
 
 
@@ -280,9 +290,14 @@ def _errors_by_code() -> Iterator[None]:
             raise BY_CODE[code](text) from error
         if _is_busy(error):
             raise Busy(str(error)) from error
+        if _primary_code(error) in _FILE_FAILS:
+            raise Unavailable(f"the SQLite file cannot be used: {error}") from error
         raise
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return _primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

@@ -179,7 +179,7 @@ def test_another_version(capsys: pytest.CaptureFixture[str], sqlite_path: Path) 
     assert SCHEMA_VERSION in error
 
 
-@pytest.mark.parametrize("arguments", [(), ("sql",), ("sql", "oracle"), ("install",), ("run",)])
+@pytest.mark.parametrize("arguments", [(), ("sql",), ("sql", "oracle"), ("run",)])
 def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
     status, output, error = run(capsys, *arguments)
     assert (status, output) == (2, "")
@@ -210,3 +210,20 @@ def test_a_reader_that_has_seen_enough() -> None:
         assert process.stderr is not None
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_the_target_may_come_from_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sqlite_path: Path
+) -> None:
+    monkeypatch.delenv("ALKSTORE_URL", raising=False)
+    assert failure(capsys, "install") == "alkstore: name a database, or set ALKSTORE_URL\n"
+    monkeypatch.setenv("ALKSTORE_URL", str(sqlite_path))
+    assert run(capsys, "install") == (0, installed(sqlite_path), "")
+
+
+def test_running_schedules_of_a_file_that_is_not_there(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path
+) -> None:
+    error = failure(capsys, "run-schedules", str(sqlite_path))
+    assert error.startswith(f"alkstore: there is no file {sqlite_path}: ")
+    assert not sqlite_path.exists()

@@ -467,3 +467,15 @@ def test_a_database_in_utf_16_is_refused(sqlite_path: Path) -> None:
         connection.executescript("PRAGMA encoding = 'UTF-16le'; CREATE TABLE mine (x)")
     with pytest.raises(Unavailable, match="needs a database in UTF-8; this one is in UTF-16le"):
         alkstore.open(sqlite_path)
+
+
+def test_a_call_on_a_file_that_cannot_be_written(sqlite_path: Path) -> None:
+    with alkstore.open(sqlite_path) as store, store.transaction() as tx:
+        tx.connection.execute("CREATE TABLE mine (x)")
+    reading = sqlite3.connect(f"file:{sqlite_path}?mode=ro", uri=True)
+    with (
+        closing(reading),
+        alkstore.open(":memory:") as store,
+        pytest.raises(Unavailable, match="^the SQLite file cannot be used"),
+    ):
+        store.queue("q").enqueue(1, tx=reading)
