@@ -518,7 +518,9 @@ and its claim has not expired. Errors: AK001 invalid_name.';
 CREATE FUNCTION alkstore.ack_batch(queue text, job_ids bigint[], attempts bigint[] DEFAULT NULL::bigint[]) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 DECLARE
   moment timestamptz := alkstore._now();

@@ -18,7 +18,9 @@ and its claim has not expired. Errors: AK001 invalid_name.';
 
 CREATE FUNCTION alkstore.ack_batch(queue text, job_ids bigint[], attempts bigint[] DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
+-- Any number of ids: a plan for these very arrays would not hash long ones, nor a bitmap beyond work_mem be exact, and each
+-- row would be compared with every id.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
   moment timestamptz := alkstore._now();

@@ -1,6 +1,6 @@
 -- ack, ack_batch
 BEGIN;
-SELECT plan(30);
+SELECT plan(31);
 \ir ../clock.sql
 \ir ../_effects.sql
 
@@ -202,6 +202,22 @@ SELECT is(
     pg_temp.effect($$ alkstore.ack('q', 1, 2) $$),
     pg_temp.effect($$ alkstore.ack_batch('q', '{1,2}', '{2,1}') $$)],
   '{"false, untouched","0, untouched"}', '[idle] a refused ack or ack_batch writes nothing');
+
+SELECT pg_temp.fresh();
+-- A bitmap of their rows does not fit into so little memory.
+SET LOCAL work_mem = '64kB';
+INSERT INTO alkstore._job (
+  queue, payload, priority, max_attempts, visibility_timeout_s, backoff_base_s, created_at, run_at, ready, due_at,
+  attempts, worker_id, claimed_at, claim_expires_at)
+SELECT 'q', '1', 0, 3, 300, 5, c.now, c.now, false, c.now + '301 s', 1, 'w', c.now, c.now + '300 s'
+FROM (SELECT alkstore._now() AS now) c, generate_series(1, 100000);
+SET LOCAL statement_timeout = '15 s';
+SELECT is(
+  ARRAY[alkstore.ack_batch('q', ARRAY(SELECT generate_series(1, 100000)), array_fill(1::bigint, '{100000}'))]
+  || pg_temp.lines($$ SELECT * FROM alkstore.jobs $$)::bigint[],
+  '{100000}', '[ack-batch] a great many are acked at once');
+RESET statement_timeout;
+RESET work_mem;
 
 SELECT * FROM finish();
 ROLLBACK;

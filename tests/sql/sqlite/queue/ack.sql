@@ -293,6 +293,14 @@ INSERT INTO alkstore_ack_batch(queue, job_id, attempt) VALUES ('q', NULL, 1), ('
 INSERT INTO alkstore_ack_batch(queue, job_id, attempt) VALUES ('q', NULL, 1), ('q', 1, 1) RETURNING job_id;
 --> 1
 
+-- [ack-batch] a great many are acked at once
+INSERT INTO alkstore_enqueue(queue, payload)
+WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 10000) SELECT 'q', i FROM n;
+INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 10000);
+INSERT INTO alkstore_ack_batch(queue, job_id, attempt) SELECT queue, job_id, attempt FROM alkstore_claimed;
+SELECT count(*) FROM alkstore_jobs;
+--> 0
+
 -- [ack-batch] Q16: in one batch each claim goes by its own deadline
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', 2), ('q', '2', 60);
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 2);
