@@ -14,7 +14,7 @@ SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build install uninstall test test-sql-postgres test-docker matrix coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python test-torture torture model clauses schema-dump lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres test-docker matrix coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python test-torture torture model bad-input clauses schema-dump lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -33,6 +33,7 @@ help:
 	@echo 'make test-torture        half a minute of make torture on either engine'
 	@echo 'make torture             abuse by many processes, and an audit; ENGINE=postgres MINUTES=60'
 	@echo 'make model               engines and reference model in lock step; STEPS=100000'
+	@echo 'make bad-input           arbitrary values for every argument of every call; INPUTS=100000'
 	@echo 'make clauses             which SQL tests pin each clause of the contract'
 	@echo 'make schema-dump         write docs/schema/ anew, after a change of the SQL'
 	@echo 'make lint                the linters'
@@ -125,6 +126,10 @@ torture: venv
 STEPS ?= 10000
 model: venv
 	STEPS=$(STEPS) $(SERVER) $(PY) -m pytest -s tests/python/test_model.py -k model_does
+
+INPUTS ?= 20000
+bad-input: venv
+	INPUTS=$(INPUTS) $(SERVER) $(PY) -m pytest -s tests/python/test_bad_input.py
 
 clauses: venv
 	$(PY) -m tests.lint.clauses
