@@ -267,7 +267,9 @@ def test_four_processes_work_around_a_writer_and_a_reader_that_keep_the_file(
         writer.execute("CREATE TABLE done (number INTEGER PRIMARY KEY, attempt INTEGER)")
         together = FORK.Barrier(5, timeout=60)
         processes = [
-            FORK.Process(target=enqueue_and_drain, args=(path, journal_mode, n, together))
+            FORK.Process(
+                target=enqueue_and_drain, args=(path, journal_mode, n, together), daemon=True
+            )
             for n in range(4)
         ]
         for process in processes:

@@ -170,7 +170,7 @@ class Worker:
 
 def work(path: Path, journal_mode: str, journal: Path) -> None:
     """A process that works until it is killed. What it wrote to the journal stays."""
-    file = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    file = os.open(journal, os.O_WRONLY | os.O_APPEND)
 
     def tell(what: str, of: Any) -> None:
         os.write(file, (json.dumps([what, of]) + "\n").encode())
@@ -261,7 +261,7 @@ def drain(path: Path, journal_mode: str) -> None:
 
 
 def size(*paths: Path) -> int:
-    return sum(path.stat().st_size for path in paths if path.exists())
+    return sum(path.stat().st_size for path in paths)
 
 
 def until_more_is_written(journals: list[Path], than: int = 0) -> None:
@@ -288,6 +288,32 @@ def copy_as_a_power_cut_leaves_it(path: Path, to: Path) -> None:
     subprocess.run(["sh", "-c", script, "sh", path, to, wal], check=True, stderr=DEVNULL)
 
 
+@contextmanager
+def three_at_work(
+    path: Path, journal_mode: str, name: Path
+) -> Iterator[tuple[list[Path], list[BaseProcess]]]:
+    """Processes at work and their journals; none of them is left."""
+    journals = [name.with_suffix(f".{n}") for n in range(3)]
+    for journal in journals:
+        journal.touch()
+    processes = [FORK.Process(target=work, args=(path, journal_mode, j)) for j in journals]
+    try:
+        for process in processes:
+            process.start()
+        until_more_is_written(journals)
+        yield journals, list(processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def kill(process: BaseProcess) -> None:
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL  # it was at work until then
+
+
 @pytest.mark.parametrize("journal_mode", ["wal", "delete"])
 def test_killed_processes_leave_every_job_in_one_place(tmp_path: Path, journal_mode: str) -> None:
     path, copied = tmp_path / "app.db", tmp_path / "copy.db"
@@ -295,42 +321,25 @@ def test_killed_processes_leave_every_job_in_one_place(tmp_path: Path, journal_m
     rng = random.Random(journal_mode)
     told = Told()
     for number in range(KILLS // 2):
-        journals, processes = start_three(path, journal_mode, tmp_path / f"round {number}")
-        with closing(connect(path)) as reader:
-            reader.execute("BEGIN")
-            rows(reader, "SELECT * FROM sqlite_schema")
-            told_before = told.and_by(journals)
-            copy_as_a_power_cut_leaves_it(path, copied)
-        time.sleep(rng.uniform(0, 0.02))  # a kill comes at any point
-        first = rng.randrange(3)
-        kill(processes.pop(first))
-        until_more_is_written(journals, than=size(*journals))  # the dead one is in nobody's way
-        for process in processes:
-            kill(process)
+        name = tmp_path / f"round {number}"
+        with three_at_work(path, journal_mode, name) as (journals, processes):
+            with closing(connect(path)) as reader:
+                reader.execute("BEGIN")
+                rows(reader, "SELECT * FROM sqlite_schema")
+                told_before = told.and_by(journals)
+                copy_as_a_power_cut_leaves_it(path, copied)
+            until_more_is_written(journals, than=size(*journals) + rng.randrange(2000))
+            time.sleep(rng.uniform(0, 0.01))  # a kill comes at any point, within a call too
+            kill(processes.pop(rng.randrange(3)))
+            until_more_is_written(journals, than=size(*journals))  # it is in nobody's way
+            for process in processes:
+                kill(process)
         told = told.and_by(journals)
         audit(path, told)
         audit(copied, told_before)
     drain(path, journal_mode)
     audit(path, told)
     print(f"{KILLS // 2} times 3 processes killed: {len(told.business)} jobs")
-
-
-def start_three(path: Path, journal_mode: str, name: Path) -> tuple[list[Path], list[BaseProcess]]:
-    """Processes at work, with their journals."""
-    journals = [name.with_suffix(f".{n}") for n in range(3)]
-    processes = [FORK.Process(target=work, args=(path, journal_mode, j)) for j in journals]
-    for process in processes:
-        process.start()
-    for journal in journals:
-        until_more_is_written([journal])
-    return journals, processes
-
-
-def kill(process: BaseProcess) -> None:
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert process.exitcode == -signal.SIGKILL  # it was at work until then
 
 
 # -- backups --------------------------------------------------------------------------------------
@@ -340,18 +349,18 @@ def kill(process: BaseProcess) -> None:
 def test_a_backup_beside_the_work_is_whole(tmp_path: Path, journal_mode: str) -> None:
     path, vacuumed, backed_up = (tmp_path / name for name in ("app.db", "vacuumed.db", "backup.db"))
     prepare(path, journal_mode)
-    journals, processes = start_three(path, journal_mode, tmp_path / "backup")
-    for _ in range(5):
-        until_more_is_written(journals, than=size(*journals))
-        told = Told().and_by(journals)
-        with closing(connect(path)) as own, closing(connect(backed_up)) as to:
-            own.execute("VACUUM INTO ?", (str(vacuumed),))
-            own.backup(to)
-        audit(vacuumed, told)
-        audit(backed_up, told)
-        vacuumed.unlink()
-    for process in processes:
-        kill(process)
+    with three_at_work(path, journal_mode, tmp_path / "backup") as (journals, processes):
+        for _ in range(5):
+            until_more_is_written(journals, than=size(*journals))
+            told = Told().and_by(journals)
+            with closing(connect(path)) as own, closing(connect(backed_up)) as to:
+                own.execute("VACUUM INTO ?", (str(vacuumed),))
+                own.backup(to)
+            audit(vacuumed, told)
+            audit(backed_up, told)
+            vacuumed.unlink()
+        for process in processes:
+            kill(process)
 
 
 # -- power cuts -----------------------------------------------------------------------------------
