@@ -361,6 +361,20 @@ def test_sqlite_utils_on_its_own_connection(business: Path, queue: Queue) -> Non
         assert queue.enqueue(4) == 3  # nothing of the above holds the write lock
 
 
+LIBRARY = """
+import sys
+import sqlite_utils
+
+print([row["queue"] for row in sqlite_utils.Database(sys.argv[1]).query(sys.argv[2])])
+"""
+
+
+def test_sqlite_utils_alone_opens_a_database(business: Path, queue: Queue) -> None:
+    # It loads its plugins then, ours among them, which must not load them again.
+    queue.enqueue(1)
+    assert run(LIBRARY, business, "SELECT queue FROM alkstore_queue_stats") == "['q']\n"
+
+
 # -- the modes of a connection --------------------------------------------------------------------
 
 LEVELS = (None, "", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
@@ -461,8 +475,9 @@ def test_a_fork_keeps_what_either_side_commits_whoever_closes_first(sqlite_path:
 
 
 FORK_IN_TRANSACTION = """
-import os, sys, threading, alkstore
+import os, sys, threading, warnings, alkstore
 
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
 store = alkstore.open(sys.argv[1], busy_timeout_s=0.05)
 queue = store.queue("q")
 
@@ -487,7 +502,6 @@ print([job.payload for job in queue.claim_batch("w", 9)])
 """
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python warns of forks beside threads")
 def test_a_child_forked_within_a_transaction_is_refused_the_file(sqlite_path: Path) -> None:
     refusal = (
         " cannot be opened in this process: it was forked while a transaction of its parent was "
