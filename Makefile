@@ -111,6 +111,7 @@ matrix-sqlite: venv
 
 test-python: venv
 	$(PY) -m tests.harness.need sqlite3
+	$(PY) -m tests.harness.need --optional pgbouncer
 	$(SERVER) $(PY) -m pytest
 
 test-torture:

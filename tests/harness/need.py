@@ -1,6 +1,6 @@
 """What the tests need from the system: installed by apt-get as root, else named with the command.
 
-Type: python3 -m tests.harness.need venv pgtap sqlite3
+Type: python3 -m tests.harness.need venv pgtap sqlite3 pgbouncer
 
 With --optional nothing is said of what cannot be installed: the tests leave out what needs it.
 """
@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.harness import pgbouncer
 from tests.harness.server import system_servers
 
 
@@ -39,6 +40,8 @@ def missing(need: str) -> list[str]:
             if not shutil.which("pg_prove"):
                 packages.append("libtap-parser-sourcehandler-pgtap-perl")
             return packages
+        case "pgbouncer":
+            return [] if pgbouncer.program() else ["pgbouncer"]
         case "plpgsql_check":
             # For Debian's own servers alone: those of PyPI cannot load its libraries.
             major = int(os.environ.get("PG") or max(system_servers(), default=0))
