@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_SQL_TESTS = {
     "poll-net": "what a consumer does: tests/python",
     "runner": "what the Python package does: tests/python/test_runner.py",
-    "dump": "what other programs do: tests/python/test_dump.py, test_extension_pg.py",
+    "dump": "what other programs do: tests/python/test_dump_pg.py, test_coexistence_sqlite.py",
 }
 POSTGRES_CLAUSES = {
     "privileges": "SQLite has no roles",
