@@ -30,9 +30,9 @@ class Databases:
     def url(self, name: str) -> str:
         return f"{self._base}/{name}"
 
-    def create(self, template: str = "template1") -> str:
+    def create(self, template: str = "template1", options: str = "") -> str:
         name = f"alkstore_{os.getpid()}_{next(_numbers)}"
-        self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {options}')
         return name
 
     def drop(self, name: str) -> None:

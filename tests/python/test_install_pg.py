@@ -330,6 +330,22 @@ def test_an_old_server(connection: psycopg.Connection, tmp_path: Path) -> None:
     assert connection.execute("SELECT to_regnamespace('alkstore')").fetchall() == [(None,)]
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_is_not_in_utf_8(databases: Databases, encoding: str) -> None:
+    options = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+    name = databases.create("template0", options)
+    try:
+        with psycopg.connect(databases.url(name), autocommit=True) as connection:
+            with pytest.raises(FeatureNotSupported) as error:
+                connection.execute(installer("postgres").encode())
+            sentence = f"alkstore needs a database in UTF8; this one is in {encoding}"
+            assert error.value.diag.message_primary == sentence
+            found = connection.execute("SELECT to_regnamespace('alkstore')").fetchall()
+            assert found == [(None,)]
+    finally:
+        databases.drop(name)
+
+
 @ways
 def test_another_version(
     empty_pg_url: str, connection: psycopg.Connection, install: Install

@@ -8,6 +8,11 @@ BEGIN
     RAISE EXCEPTION 'alkstore needs PostgreSQL 14 or later; this server is %', current_setting('server_version')
       USING ERRCODE = 'feature_not_supported';
   END IF;
+  -- Names are measured and payloads kept in UTF-8.
+  IF current_setting('server_encoding') <> 'UTF8' THEN
+    RAISE EXCEPTION 'alkstore needs a database in UTF8; this one is in %', current_setting('server_encoding')
+      USING ERRCODE = 'feature_not_supported';
+  END IF;
   IF to_regnamespace('alkstore') IS NULL THEN
     CREATE SCHEMA alkstore;
     REVOKE ALL ON SCHEMA alkstore FROM PUBLIC;
