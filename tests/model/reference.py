@@ -113,7 +113,10 @@ class Model:
 
     # -- is handed out
 
-    def claim(self, queue: str, worker_id: str, n: int | None) -> list[Job]:
+    def claim(
+        self, queue: str, worker_id: str, n: int | None, ids: list[int] | None = None
+    ) -> list[Job]:
+        """`ids`: take these of the ready ones, where an engine may pass over others."""
         n = 1 if n is None else n
         if n <= 0:
             return []
@@ -121,6 +124,9 @@ class Model:
             if job.exhausted(self.now):
                 self.bury(job, "max attempts exceeded")
         ready = [job for job in self.queued(queue) if self.ready(job)]
+        if ids is not None:
+            assert bool(ids) == bool(ready), "a claim came back empty, or with jobs out of nowhere"
+            ready = [job for job in ready if job.id in ids]
         taken = sorted(ready, key=lambda job: (-job.priority, job.run_at, job.id))[:n]
         for job in taken:
             job.worker_id = worker_id

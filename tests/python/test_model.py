@@ -24,7 +24,7 @@ STEPS = int(os.environ.get("STEPS", "3000"))
 STEPS_OF_A_RUN = 50
 
 
-def run(faces: list[Any], steps: int) -> None:
+def run(faces: list[Any], steps: int, **more: Any) -> None:
     """By Hypothesis, so that what fails is made small. The same steps, unless asked for others."""
 
     class Machine(RuleBasedStateMachine):
@@ -32,7 +32,7 @@ def run(faces: list[Any], steps: int) -> None:
 
         @initialize()
         def start(self) -> None:
-            self.lock_step = LockStep(faces)
+            self.lock_step = LockStep(faces, **more)
 
         # One seed a step: much cheaper than a strategy for each argument.
         @rule(seed=st.integers(0, 2**24 - 1))
@@ -56,6 +56,18 @@ def run(faces: list[Any], steps: int) -> None:
     )
     print(f"{Machine.done} steps")
     assert Machine.done >= steps // 2
+
+
+def changed(sql: str, old: str, new: str, times: int = 1) -> str:
+    assert sql.count(old) == times, "the text to be changed is no longer there"
+    return sql.replace(old, new)
+
+
+def install(url: str, old: str, new: str, times: int = 1) -> None:
+    """PostgreSQL's, with a text changed."""
+    old, new = (text.replace("alkstore.", "@alkstore@.") for text in (old, new))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(changed(installer("postgres"), old, new, times).encode())
 
 
 @pytest.fixture
@@ -97,26 +109,34 @@ def test_both_engines_do_what_the_model_does_through_the_package(
     run([opened(face) for face in faces], STEPS // 5)
 
 
+def test_postgres_does_what_the_model_does_when_many_jobs_are_due(
+    empty_pg_url: str, opened: Any
+) -> None:
+    install(empty_pg_url, "cardinality(due) > 100", "cardinality(due) > 0")
+    run([opened(postgres(empty_pg_url))], STEPS // 3)
+
+
+def test_postgres_does_what_the_model_does_when_claims_are_costly(
+    empty_pg_url: str, opened: Any
+) -> None:
+    """Then a claim notes where it ended, and the next one goes on from there within a second."""
+    install(empty_pg_url, "> 25 + 3 * (", "> -1 - 0 * (", times=2)
+    run([opened(postgres(empty_pg_url))], STEPS // 3, may_pass_over=True)
+
+
 def test_both_engines_have_the_same_faults_to_be_found() -> None:
     assert list(faults.POSTGRES) == list(faults.SQLITE)
 
 
 @pytest.mark.parametrize("fault", faults.POSTGRES)
 def test_a_fault_in_postgres_is_found(fault: str, empty_pg_url: str, opened: Any) -> None:
-    with psycopg.connect(empty_pg_url, autocommit=True) as connection:
-        right, wrong = (text.replace("alkstore.", "@alkstore@.") for text in faults.POSTGRES[fault])
-        connection.execute(with_fault(installer("postgres"), right, wrong).encode())
+    install(empty_pg_url, *faults.POSTGRES[fault])
     find(opened(postgres(empty_pg_url)))
 
 
 @pytest.mark.parametrize("fault", faults.SQLITE)
 def test_a_fault_in_sqlite_is_found(fault: str, opened: Any) -> None:
-    find(opened(sqlite(":memory:", with_fault(installer("sqlite"), *faults.SQLITE[fault]))))
-
-
-def with_fault(sql: str, right: str, wrong: str) -> str:
-    assert sql.count(right) == 1, "the fault no longer fits the SQL"
-    return sql.replace(right, wrong)
+    find(opened(sqlite(":memory:", changed(installer("sqlite"), *faults.SQLITE[fault]))))
 
 
 def find(face: Any) -> None:
