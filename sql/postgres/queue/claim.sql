@@ -67,12 +67,16 @@ BEGIN
     ORDER BY m.rank, m.run_at, m.id
   LOOP
     EXIT WHEN cardinality(picked) >= n;
-    picked := picked || ARRAY(
+    candidate := (
       SELECT j.id FROM alkstore._job j
       WHERE j.id = candidate AND j.due_at <= moment
         AND (j.expires_at IS NULL OR j.expires_at >= moment)
         AND (j.claim_expires_at IS NULL OR j.attempts - j.released < j.max_attempts)
       FOR UPDATE SKIP LOCKED);
+    -- One element at a time grows the array in place; an array appended to it would copy it each time.
+    IF candidate IS NOT NULL THEN
+      picked := picked || candidate;
+    END IF;
   END LOOP;
   RETURN picked;
 END $$;
