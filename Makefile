@@ -9,12 +9,14 @@ PY := $(VENV)/bin/python
 # Says so, instead of failing in the middle of something.
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	"alkstore needs Python 3.11 or later; name one: make PYTHON=python3.12 ...")'
+# Two at a time: much of a test is waiting. A file's tests stay together, they share what is dear to make.
+PYTEST := $(PY) -m pytest -n 2 --dist loadfile
 # Starts PostgreSQL for the command after it, except where a server is given already.
 SERVER := $(PY) -m tests.harness.server run --
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build install uninstall test test-sql-postgres test-docker matrix coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python test-torture torture model bad-input clauses schema-dump lint demo clean
+.PHONY: help venv build install uninstall test test-sql-postgres test-docker matrix coverage-sql coverage-sql-sqlite coverage-sql-postgres test-isolation test-sql-sqlite matrix-sqlite test-python test-postgres test-torture torture model bad-input clauses schema-dump lint demo clean
 
 help:
 	@echo 'make demo                a real job on real files, on SQLite; DIR=folder for other files'
@@ -30,6 +32,7 @@ help:
 	@echo 'make test-sql-sqlite     the SQLite SQL suite'
 	@echo 'make matrix-sqlite       the same on every SQLite from 3.38 on, in every mode'
 	@echo 'make test-python         the Python suite, on both engines'
+	@echo 'make test-postgres       all tests of PostgreSQL alone; PG=14 ... 18'
 	@echo 'make test-torture        half a minute of make torture on either engine'
 	@echo 'make torture             abuse by many processes, and an audit; ENGINE=postgres MINUTES=60'
 	@echo 'make model               engines and reference model in lock step; STEPS=100000'
@@ -112,7 +115,14 @@ matrix-sqlite: venv
 test-python: venv
 	$(PY) -m tests.harness.need sqlite3
 	$(PY) -m tests.harness.need --optional pgbouncer
-	$(SERVER) $(PY) -m pytest
+	$(SERVER) $(PYTEST)
+
+# What depends on the server's version: the whole of PostgreSQL, and nothing of SQLite.
+test-postgres: venv
+	$(PY) -m tests.harness.need sqlite3 pgtap
+	$(PY) -m tests.harness.need --optional pgbouncer
+	$(SERVER) $(MAKE) --no-print-directory test-sql-postgres test-isolation
+	$(SERVER) $(PYTEST) -k 'not sqlite and not lint and not harness and not packaging and not model'
 
 test-torture:
 	$(MAKE) --no-print-directory torture ENGINE=sqlite MINUTES=0.4
