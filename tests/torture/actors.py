@@ -54,6 +54,10 @@ class Actor:
                 time.sleep(0.1)
             time.sleep(self.rng.choice((0, 0, 0.01, 0.05)))
 
+    def live(self) -> list[int]:
+        with errors():
+            return [id for (id,) in self.face.run(f"SELECT id FROM {JOB_TABLE[self.engine]}")]
+
     def call(self, name: str, do: Callable[[], Any], /, **arguments: Any) -> Any:
         with self.journal.call(name, **arguments) as outcome, errors():
             outcome["result"] = result = do()
@@ -103,8 +107,7 @@ class Producer(Actor):
 
     def step(self) -> None:
         queue = self.rng.choice(QUEUES)
-        [(live,)] = self.face.run("SELECT count(*) FROM " + JOB_TABLE[self.engine])
-        if live > ENOUGH:
+        if len(self.live()) > ENOUGH:
             time.sleep(0.2)
             return
         if self.rng.random() < 0.3:
@@ -235,9 +238,8 @@ class Janitor(Actor):
         return expired, pruned
 
     def cancel(self, queue: str) -> None:
-        ids = self.face.run(f"SELECT id FROM {JOB_TABLE[self.engine]}")
-        if ids:
-            [id] = self.rng.choice(ids)
+        if ids := self.live():
+            id = self.rng.choice(ids)
             self.call("cancel", lambda: self.face.cancel(queue, id), queue=queue, id=id)
 
 

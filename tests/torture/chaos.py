@@ -42,9 +42,11 @@ processes.set_forkserver_preload(["tests.torture.actors"])
 class Round:
     def __init__(self, engine: str, url: str, server: Server | None, folder: Path) -> None:
         self.engine, self.url, self.server, self.folder = engine, url, server, folder
+        self.rng = random.Random(folder.name)
         with closing(self.face()) as face:
             [(self.moved,)] = face.run("SELECT seconds FROM clock")
-        self.rng = random.Random(folder.name)
+            if engine == "sqlite":
+                face.run(f"PRAGMA journal_mode = {self.rng.choice(('wal', 'wal', 'delete'))}")
         self.journal = Journal(folder, "chaos")
         self.happened: Counter[str] = Counter()
         self.cast: list[tuple[str, Any]] = []

@@ -24,7 +24,6 @@ SETUP = {
           FROM public.clock
         $$""",
     "sqlite": """
-        PRAGMA journal_mode = WAL;
         CREATE TABLE business (token TEXT PRIMARY KEY);
         CREATE TABLE clock (seconds INTEGER NOT NULL);
         INSERT INTO clock VALUES (0);
