@@ -69,8 +69,6 @@ def is_lost(error: Exception) -> bool:
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
-def is_to_be_expected(error: str, *, in_transaction: bool) -> bool:
-    """A busy file, a lock timeout; a deadlock only of transactions with many calls."""
-    if error.startswith("40P01"):
-        return in_transaction
+def is_crowding(error: str) -> bool:
+    """A lock timeout, a busy file."""
     return error.startswith(("55P03", "database is locked"))
