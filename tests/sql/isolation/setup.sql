@@ -25,13 +25,18 @@ BEGIN
   PERFORM setval('public.clock', pg_sequence_last_value('public.clock') + seconds);
 END $$;
 
--- A call of a session in which test.pause is on stops at the first job that it reads, before it locks it, while
+-- A call of a session with test.pause = n stops at the nth job that it reads from then on, before it locks it, while
 -- another session holds the advisory lock 1. The means is a row security policy, so alkstore itself stays as it is.
 CREATE FUNCTION public.pass() RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
+DECLARE
+  n int := coalesce(nullif(current_setting('test.pause', true), ''), '0');
 BEGIN
-  IF current_setting('test.pause', true) = 'on' THEN
+  IF n > 0 THEN
+    PERFORM set_config('test.pause', (n - 1)::text, false);
+  END IF;
+  IF n = 1 THEN
     PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1);
   END IF;
   RETURN true;
