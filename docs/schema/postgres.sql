@@ -764,7 +764,8 @@ CREATE TABLE alkstore._job (
     ready boolean NOT NULL,
     due_at timestamp with time zone NOT NULL,
     CONSTRAINT _job_claim CHECK ((num_nulls(worker_id, claimed_at, claim_expires_at) = ANY (ARRAY[0, 3])))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01');
 
 CREATE VIEW alkstore.jobs AS
  SELECT id AS job_id,
