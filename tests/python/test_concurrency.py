@@ -17,6 +17,7 @@ import alkstore
 from alkstore import Store
 
 SPAWN = multiprocessing.get_context("spawn")
+PATIENCE_S = 60  # among ten processes on a busy machine, SQLite's turn may come late
 
 
 class Meeting:
@@ -49,7 +50,7 @@ def results(futures: list[Future[list[Any]]]) -> Counter[Any]:
 def drain(target: str, worker_id: str, n: int) -> list[tuple[int, int]]:
     """Claim n at a time and ack, until nothing more comes; (payload, attempt) of each job."""
     done = []
-    with alkstore.open(target) as store:
+    with alkstore.open(target, busy_timeout_s=PATIENCE_S) as store:
         queue = store.queue("q")
         Meeting.start.wait()
         while True:
@@ -65,7 +66,7 @@ def drain(target: str, worker_id: str, n: int) -> list[tuple[int, int]]:
 
 
 def fill(target: str, numbers: range) -> None:
-    with alkstore.open(target) as store:
+    with alkstore.open(target, busy_timeout_s=PATIENCE_S) as store:
         queue = store.queue("q")
         Meeting.start.wait()
         for number in numbers:
@@ -75,7 +76,7 @@ def fill(target: str, numbers: range) -> None:
 def drain_one_by_one(target: str, worker_id: str, rounds: int) -> list[tuple[int, int]]:
     """Drain a queue a round, all beginning together; (round, payload) of each job."""
     done = []
-    with alkstore.open(target) as store:
+    with alkstore.open(target, busy_timeout_s=PATIENCE_S) as store:
         for number in range(rounds):
             queue = store.queue(f"round {number}")
             Meeting.start.wait()
@@ -89,7 +90,7 @@ def drain_one_by_one(target: str, worker_id: str, rounds: int) -> list[tuple[int
 def install(target: str) -> list[int]:
     Meeting.start.wait()
     alkstore.install(target)
-    with alkstore.open(target) as store:
+    with alkstore.open(target, busy_timeout_s=PATIENCE_S) as store:
         return [store.queue("q").enqueue(1)]
 
 
@@ -128,7 +129,7 @@ def test_four_processes_drain_a_file_without_locking_each_other_out(
 ) -> None:
     # E1
     target = str(sqlite_path)
-    with alkstore.open(target) as store:
+    with alkstore.open(target, busy_timeout_s=PATIENCE_S) as store:
         store.queue("q").enqueue_batch(range(200))
     with crowd(4) as (pool, no_more):
         no_more.set()

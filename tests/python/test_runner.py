@@ -412,6 +412,7 @@ def test_the_command_waits_again_when_it_lost_the_leadership(
 
 
 def test_the_command_says_what_is_wrong(sqlite_path: Path) -> None:
+    alkstore.install(sqlite_path)
     for arguments, said in (
         ([], "alkstore: name a database, or set ALKSTORE_URL\n"),
         (
