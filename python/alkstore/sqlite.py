@@ -19,8 +19,9 @@ from . import _fork
 from ._input import payload_text
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from ._sql import installer
+from ._sqlite_errors import errors_by_code, is_busy, primary_code
 from ._sqlite_schedules import SqliteSchedules
-from .errors import BY_CODE, AlkstoreError, Busy, StoreClosed, Unavailable, check_version
+from .errors import AlkstoreError, Busy, StoreClosed, Unavailable, check_version
 from .types import Transaction
 
 _ENQUEUE = """
@@ -31,15 +32,6 @@ _ENQUEUE = """
         :queue, {payload}, :delay_s, :run_at, :priority, :expires_s, :max_attempts,
         :visibility_timeout_s, :backoff_base_s, :dead_letter_retention_s
     {source} RETURNING job_id"""
-
-_FILE_FAILS = {
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_NOTADB,
-}
 
 
 class SqliteEngine(SqliteSchedules):
@@ -164,10 +156,10 @@ class SqliteEngine(SqliteSchedules):
         with self._own_connection() as connection:
             try:
                 # In here: a ctrl-C during the wait for the lock is raised once it is taken.
-                with _errors_by_code():
+                with errors_by_code():
                     connection.execute("BEGIN IMMEDIATE")
                 yield connection
-                with _errors_by_code():
+                with errors_by_code():
                     connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -208,7 +200,7 @@ def _connected(path: str, busy_timeout_s: float) -> Iterator[sqlite3.Connection]
         raise Unavailable(f"SQLite 3.38 or later is needed, this is {sqlite3.sqlite_version}")
     connection: sqlite3.Connection | None = None
     try:
-        with _errors_by_code():
+        with errors_by_code():
             connection = sqlite3.connect(
                 path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
             )
@@ -228,7 +220,7 @@ def _connected(path: str, busy_timeout_s: float) -> Iterator[sqlite3.Connection]
 def _reason(path: str, error: sqlite3.Error) -> str:
     """What SQLite says, or why, where it says no more than that it is unable to open the file."""
     folder = os.path.dirname(path)
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+    if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
         if os.path.isdir(path):
             return "it is a folder"
         if folder and not os.path.exists(folder):
@@ -243,7 +235,7 @@ def _switch_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> Non
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
         except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() >= give_up_at:
+            if not is_busy(error) or time.monotonic() >= give_up_at:
                 raise
             time.sleep(0.005)
         else:
@@ -275,29 +267,6 @@ def _rows(
     connection: sqlite3.Connection, sql: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
     """All rows, read to the end: a half-read RETURNING would keep the write lock."""
-    with _errors_by_code(), closing(connection.cursor()) as cursor:
+    with errors_by_code(), closing(connection.cursor()) as cursor:
         cursor.row_factory = None  # plain tuples, whatever the caller's connection makes
         return cursor.execute(sql, values).fetchall()
-
-
-@contextmanager
-def _errors_by_code() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        code, _, text = str(error).partition(" ")
-        if code in BY_CODE:
-            raise BY_CODE[code](text) from error
-        if _is_busy(error):
-            raise Busy(str(error)) from error
-        if _primary_code(error) in _FILE_FAILS:
-            raise Unavailable(f"the SQLite file cannot be used: {error}") from error
-        raise
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return _primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _primary_code(error: sqlite3.Error) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
