@@ -86,7 +86,7 @@ def works(connection: psycopg.Connection, schema: str = "alkstore") -> None:
         SELECT {0}.enqueue_batch('q', '[2, 3]');
         SELECT {0}.claim('q', 'w', 2);
         SELECT {0}.retry('q', 1, 1, 'e'), {0}.ack('q', 2, 1);
-        SELECT {0}.schedule('s', '@every 1s', 'q', '4'), {0}.fire_schedules();
+        SELECT {0}.schedule('s', '@every 1h', 'q', '4'), {0}.fire_schedules();
         SELECT {0}.acquire_lock('l', 'o', 60), {0}.outbox_enqueue('o', '5'), {0}.sweep_expired('q');
     """)
     connection.execute(run.format(sql.Identifier(schema)))
