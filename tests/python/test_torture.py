@@ -384,7 +384,20 @@ def test_a_commit_without_an_answer_is_told_by_the_business_row(
     with pytest.raises(KeyboardInterrupt), journal.end(keep=True):
         raise KeyboardInterrupt
     story.business = ["t1"] if committed else []
-    assert story.findings() == (["job None (t1) is lost"] if committed else [])
+    assert story.findings() == (["job 1 (t1) is lost"] if committed else [])
+
+
+def test_a_job_of_a_commit_without_an_answer_is_not_lost_when_it_was_cancelled(
+    story: Story,
+) -> None:
+    journal = story.journal("producer")
+    journal.begin()
+    id = story.enqueue(business=True)
+    with pytest.raises(KeyboardInterrupt), journal.end(keep=True):
+        raise KeyboardInterrupt
+    story.business = ["t1"]
+    story.call("janitor", "cancel", True, queue="q", id=id)
+    assert story.findings() == []
 
 
 def test_more_jobs_gone_than_were_pruned(story: Story) -> None:

@@ -139,7 +139,7 @@ class History:
         for call in self.named("enqueue"):
             for position, token in enumerate(call.arguments["tokens"]):
                 self.jobs[token] = job = Job(token, call)
-                if call.happened and call.result is not None:
+                if self.existed(job) and call.result is not None:
                     self._know(job, call.result[position])
 
     def _know(self, job: Job, id: int) -> None:
