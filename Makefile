@@ -33,7 +33,7 @@ help:
 	@echo 'make matrix-sqlite       the same on every SQLite from 3.38 on, in every mode'
 	@echo 'make test-python         the Python suite, on both engines'
 	@echo 'make test-postgres       all tests of PostgreSQL alone; PG=14 ... 18'
-	@echo 'make test-torture        half a minute of make torture on either engine'
+	@echo 'make test-torture        a minute of make torture on either engine'
 	@echo 'make torture             abuse by many processes, and an audit; ENGINE=postgres MINUTES=60'
 	@echo 'make model               engines and reference model in lock step; STEPS=100000'
 	@echo 'make bad-input           arbitrary values for every argument of every call; INPUTS=100000'
@@ -125,8 +125,8 @@ test-postgres: venv
 	$(SERVER) $(PYTEST) -k 'not sqlite and not lint and not harness and not packaging and not model'
 
 test-torture:
-	$(MAKE) --no-print-directory torture ENGINE=sqlite MINUTES=0.4
-	$(MAKE) --no-print-directory torture ENGINE=postgres MINUTES=0.4
+	$(MAKE) --no-print-directory torture ENGINE=sqlite MINUTES=1
+	$(MAKE) --no-print-directory torture ENGINE=postgres MINUTES=1
 
 ENGINE ?= sqlite
 MINUTES ?= 1
