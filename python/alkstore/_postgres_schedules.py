@@ -34,19 +34,19 @@ class PostgresSchedules:
             FROM alkstore.fire_schedules(%s::text)"""
         return list(self._call(tx, sql, (name,)))
 
-    def next_boundary_s(self, tx: object) -> float | None:
+    def next_boundary_s(self) -> float | None:
         """Seconds to the next boundary; to the next try, of what could not fire."""
         sql = """
             SELECT min(greatest(
                 extract(epoch FROM s.next_run_at - t.now), (s.last_error IS NOT NULL)::int))::float
             FROM alkstore.schedules s, (SELECT clock_timestamp() AS now) t"""
-        [(seconds,)] = self._call(tx, sql, ())
+        [(seconds,)] = self._call(None, sql, ())
         return None if seconds is None else float(seconds)
 
-    def leader_lapses_s(self, tx: object) -> float:
+    def leader_lapses_s(self) -> float:
         """Seconds until another may lead."""
         sql = """
             SELECT coalesce(max(extract(epoch FROM l.expires_at - clock_timestamp()) + 1), 0)::float
             FROM alkstore.locks l WHERE l.name = '__alkstore_scheduler'"""
-        [(seconds,)] = self._call(tx, sql, ())
+        [(seconds,)] = self._call(None, sql, ())
         return float(seconds)

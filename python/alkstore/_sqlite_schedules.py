@@ -55,14 +55,14 @@ class SqliteSchedules:
             ORDER BY next_run_at, name"""
         return [name for (name,) in self._call(tx, sql, ())]
 
-    def next_boundary_s(self, tx: object) -> float | None:
+    def next_boundary_s(self) -> float | None:
         """Seconds to the next boundary; to the next try, of what could not fire."""
         sql = "SELECT min(max(next_run_at - ?, last_error IS NOT NULL)) FROM alkstore_schedules"
-        [(seconds,)] = self._call(tx, sql, (time.time(),))
+        [(seconds,)] = self._call(None, sql, (time.time(),))
         return None if seconds is None else float(seconds)
 
-    def leader_lapses_s(self, tx: object) -> float:
+    def leader_lapses_s(self) -> float:
         """Seconds until another may lead."""
         sql = "SELECT expires_at + 1 - ? FROM alkstore_locks WHERE name = '__alkstore_scheduler'"
-        rows = self._call(tx, sql, (time.time(),))
+        rows = self._call(None, sql, (time.time(),))
         return float(rows[0][0]) if rows else 0.0

@@ -148,8 +148,8 @@ class Lock:
     def _ask(self) -> bool:
         # Not on a connection of the pool: the block may have them all.
         with self._calls._engine.session() as session:
-            return self._calls._engine.accepted(
-                session, "renew_lock", name=self.name, owner=self.owner, ttl_s=self._ttl_s
+            return session.accepted(
+                None, "renew_lock", name=self.name, owner=self.owner, ttl_s=self._ttl_s
             )
 
     def _stop_renewing(self) -> None:

@@ -16,7 +16,7 @@ from .types import Fired
 
 if TYPE_CHECKING:
     from .stop import StopToken
-    from .store import Engine
+    from .store import Engine, Session
     from .types import Tx
 
 log = logging.getLogger("alkstore")
@@ -150,25 +150,24 @@ class _Runner:
                 self._retry_s = _FIRST_RETRY_S
                 self._stop.wait(pause_s)
 
-    def _round(self, session: Tx | None) -> float:
+    def _round(self, session: Session) -> float:
         """Lead and fire, or look whether to lead; how many seconds to sleep then."""
-        engine = self._calls._engine
         third = self._ttl_s / 3
-        if not engine.accepted(session, "lead_schedules", owner=self._owner, ttl_s=self._ttl_s):
+        if not session.accepted(None, "lead_schedules", owner=self._owner, ttl_s=self._ttl_s):
             if self._leads:
                 self._leads = False
                 raise LeadershipLost(f"{self._owner} does not lead the schedules any more")
-            return min(third, max(engine.leader_lapses_s(session), _SHORTEST_SLEEP_S))
+            return min(third, max(session.leader_lapses_s(), _SHORTEST_SLEEP_S))
         if not self._leads:
             self._leads = True
             log.info("schedules: %s leads", self._owner)
-        engine.fire_schedules(session, None)
-        next_s = engine.next_boundary_s(session)
+        session.fire_schedules(None, None)
+        next_s = session.next_boundary_s()
         return third if next_s is None else min(third, max(next_s, _SHORTEST_SLEEP_S))
 
     def _resign(self) -> None:
         if self._leads:
             # If it fails, the leadership lapses by itself.
             with suppress(AlkstoreError), self._calls._engine.session() as session:
-                self._calls._engine.accepted(session, "resign_schedules", owner=self._owner)
+                session.accepted(None, "resign_schedules", owner=self._owner)
                 log.info("schedules: %s has resigned", self._owner)

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TypeAlias
 
-    from .postgres import PostgresEngine
-    from .sqlite import SqliteEngine
+    from .postgres import PostgresEngine, PostgresSession
+    from .sqlite import SqliteEngine, SqliteSession
     from .types import Tx
 
     Engine: TypeAlias = SqliteEngine | PostgresEngine
+    Session: TypeAlias = SqliteSession | PostgresSession
 
 
 class Store(SchedulerCalls, LockCalls):

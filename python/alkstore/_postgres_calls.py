@@ -1,0 +1,134 @@
+"""The calls on PostgreSQL: one function call each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from . import _postgres_connection as pg
+from ._input import RawJson, payload_text
+from ._postgres_schedules import PostgresSchedules
+from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
+from .types import Transaction
+
+# Casts, so that a call finds its function whatever Python types the values have.
+_OPTIONS = """
+    delay_s => %(delay_s)s::bigint, run_at => to_timestamp(%(run_at)s::bigint),
+    priority => %(priority)s::bigint, expires_s => %(expires_s)s::bigint,
+    max_attempts => %(max_attempts)s::bigint,
+    visibility_timeout_s => %(visibility_timeout_s)s::bigint,
+    backoff_base_s => %(backoff_base_s)s::bigint,
+    dead_letter_retention_s => %(dead_letter_retention_s)s::bigint"""
+_TEXT_ARGUMENTS = ("queue", "error", "name", "owner")
+
+
+def _columns(names: Sequence[str]) -> str:
+    """Instants as numbers: independent of the session's time zone and of Python's years."""
+    casts = {"payload": "payload::text"} | {
+        name: f"extract(epoch FROM {name})::bigint" for name in names if name.endswith("_at")
+    }
+    return ", ".join(casts.get(name, name) for name in names)
+
+
+class PostgresCalls(PostgresSchedules):
+    """The calls, on the caller's connection where tx is given, else on one of its own."""
+
+    _prefix: str  # the schema, quoted, and a dot
+
+    @abstractmethod
+    def _own_connection(self) -> AbstractContextManager[pg.Connection]: ...
+
+    def enqueue(
+        self, tx: object, queue: str, payload: Any, options: Mapping[str, int | None]
+    ) -> int:
+        sql = f"SELECT alkstore.enqueue(%(queue)s::text, %(payload)s::text, {_OPTIONS})"
+        values = {"queue": queue, "payload": payload_text(payload), **options}
+        [(job_id,)] = self._call(tx, sql, values)
+        return int(job_id)
+
+    def enqueue_batch(
+        self, tx: object, queue: str, payloads: Sequence[Any], options: Mapping[str, int | None]
+    ) -> list[int]:
+        texts = [payload_text(payload) for payload in payloads]
+        values: dict[str, Any] = {"queue": queue, **options}
+        if any(isinstance(payload, RawJson) for payload in payloads):
+            # In a JSON array, white space around an element would be lost, and `1, 2` be two. So
+            # one call for each, still one statement: the order is that of the sorted rows.
+            values["payloads"] = texts
+            sql = f"""
+                SELECT alkstore.enqueue(%(queue)s::text, p.payload, {_OPTIONS})
+                FROM unnest(%(payloads)s::text[]) WITH ORDINALITY AS p(payload, position)
+                ORDER BY p.position"""
+        else:
+            values["payloads"] = f"[{', '.join(texts)}]"
+            sql = f"SELECT alkstore.enqueue_batch(%(queue)s::text, %(payloads)s::text, {_OPTIONS})"
+        return [job_id for (job_id,) in self._call(tx, sql, values)]
+
+    def claim(self, tx: object, queue: str, worker_id: str, n: int | None) -> list[Sequence[Any]]:
+        sql = f"""
+            SELECT {_columns(CLAIM_COLUMNS)}
+            FROM alkstore.claim(%s::text, %s::text, n => %s::bigint)"""
+        return list(self._call(tx, sql, (queue, worker_id, n)))
+
+    def accepted(self, tx: object, call: str, **arguments: str | int | None) -> bool:
+        """Run a call that answers true or false."""
+        named = ", ".join(
+            f"{name} => %({name})s::{'text' if name in _TEXT_ARGUMENTS else 'bigint'}"
+            for name in arguments
+        )
+        [(answer,)] = self._call(tx, f"SELECT alkstore.{call}({named})", arguments)
+        return bool(answer)
+
+    def ack_batch(
+        self, tx: object, queue: str, job_ids: list[int], attempts: list[int | None]
+    ) -> int:
+        sql = "SELECT alkstore.ack_batch(%s::text, %s::bigint[], %s::bigint[])"
+        [(count,)] = self._call(tx, sql, (queue, job_ids, attempts))
+        return int(count)
+
+    def get_job(self, tx: object, queue: str, job_id: int) -> Sequence[Any] | None:
+        sql = f"SELECT {_columns(JOB_COLUMNS)} FROM alkstore.get_job(%s::text, %s::bigint)"
+        rows = self._call(tx, sql, (queue, job_id))
+        return rows[0] if rows else None
+
+    def sweep_expired(self, tx: object, queue: str) -> tuple[int, int]:
+        sql = "SELECT expired, pruned FROM alkstore.sweep_expired(%s::text)"
+        [(expired, pruned)] = self._call(tx, sql, (queue,))
+        return expired, pruned
+
+    def next_due(self, tx: object, queue: str) -> int | None:
+        sql = "SELECT extract(epoch FROM alkstore.next_due(%s::text))::bigint"
+        [(unix_seconds,)] = self._call(tx, sql, (queue,))
+        return None if unix_seconds is None else int(unix_seconds)
+
+    def next_due_s(self, queue: str) -> float | None:
+        """Seconds to next_due by the server's clock."""
+        sql = "SELECT extract(epoch FROM alkstore.next_due(%s::text) - clock_timestamp())::float"
+        [(seconds,)] = self._call(None, sql, (queue,))
+        return None if seconds is None else float(seconds)
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection[TupleRow]]:
+        with ExitStack() as stack:
+            with pg.errors_by_code():
+                connection = stack.enter_context(self._own_connection())
+                stack.enter_context(connection.transaction())
+            yield connection
+
+    def _call(
+        self, tx: object, sql: str, values: Sequence[Any] | Mapping[str, Any]
+    ) -> list[TupleRow]:
+        sql = sql.replace("alkstore.", self._prefix)
+        with pg.errors_by_code():
+            if tx is None:
+                with self._own_connection() as own:
+                    return pg.rows(own, sql, values)
+            connection = tx.connection if isinstance(tx, Transaction) else tx
+            if not isinstance(connection, psycopg.Connection):
+                raise TypeError(f"tx must be a Transaction or psycopg.Connection, not {tx!r}")
+            return pg.rows(connection, sql, values)

@@ -1,0 +1,118 @@
+"""Connections to PostgreSQL, and what goes wrong on them as the package's errors, by code alone."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow, tuple_row
+from psycopg_pool import PoolClosed
+
+from .errors import BY_CODE, Busy, StoreClosed, Unavailable
+
+_BUSY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+_SERVER_GONE = ("08", "57P")  # connection exceptions; shutdown, crash, still starting up
+_CHECK_S = 5.0
+
+T = TypeVar("T")
+
+
+class Connection(psycopg.Connection[TupleRow]):
+    """A connection that need not wait for ever for a peer which has vanished without a word."""
+
+    answer_within_s: float | None = None  # of each wait for the server
+
+    def wait(self, gen: Generator[Any, Any, T], *more: Any, **options: Any) -> T:
+        if self.answer_within_s is None:
+            return super().wait(gen, *more, **options)
+        return super().wait(_in_time(gen, self.answer_within_s), *more, **options)
+
+
+def _in_time(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
+    """The same waiting, as long as it takes no longer; psycopg asks ten times a second."""
+    give_up_at = monotonic() + seconds
+    try:
+        awaited = next(gen)
+        while True:
+            ready = yield awaited
+            if not ready and monotonic() >= give_up_at:
+                raise psycopg.OperationalError(f"no answer within {seconds:g} s")
+            awaited = gen.send(ready)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+
+
+def check(connection: Connection) -> None:
+    """Raise when the server does not answer."""
+    before, connection.answer_within_s = connection.answer_within_s, _CHECK_S
+    connection.execute("")
+    connection.answer_within_s = before
+
+
+def parameters(url: str) -> dict[str, Any]:
+    try:
+        return {"connect_timeout": 10, **conninfo_to_dict(url), "autocommit": True}
+    except psycopg.ProgrammingError as error:
+        raise Unavailable(f"not a PostgreSQL URL: {_one_line(error)}") from error
+
+
+def prepare_nothing_behind_a_pooler(connection: psycopg.Connection[TupleRow]) -> None:
+    """What one server session prepared another does not know, or knows as another statement.
+
+    PgBouncer in transaction mode gives each transaction any of its sessions. A pooler shows by the
+    process id: the one that it named when we connected is no server's.
+    """
+    [(pid,)] = connection.execute("SELECT pg_catalog.pg_backend_pid()")
+    if pid != connection.info.backend_pid:
+        connection.prepare_threshold = None
+
+
+@contextmanager
+def connected(parameters: dict[str, Any]) -> Iterator[psycopg.Connection[TupleRow]]:
+    """A connection for the block, with whatever fails in it told in one line."""
+    try:
+        with psycopg.connect(**parameters) as connection:
+            yield connection
+    except psycopg.Error as error:
+        reason = _refusal(error) or _one_line(error)
+        raise Unavailable(f"cannot use the PostgreSQL database: {reason}") from error
+
+
+def rows(
+    connection: psycopg.Connection[Any], sql: str, values: Sequence[Any] | Mapping[str, Any]
+) -> list[TupleRow]:
+    # A plain cursor, whatever cursors and rows the caller's connection makes.
+    with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        return cursor.execute(sql.encode(), values).fetchall()
+
+
+@contextmanager
+def errors_by_code() -> Iterator[None]:
+    try:
+        yield
+    except PoolClosed as error:
+        raise StoreClosed("the store is closed") from error
+    except psycopg.Error as error:
+        code = error.sqlstate or ""
+        if code in BY_CODE:
+            raise BY_CODE[code](_refusal(error)) from error
+        if code in _BUSY:
+            raise Busy(_one_line(error)) from error
+        gone = isinstance(error, psycopg.OperationalError) and not code
+        if gone or code.startswith(_SERVER_GONE):
+            raise Unavailable(f"PostgreSQL cannot be reached: {_one_line(error)}") from error
+        raise
+
+
+def _refusal(error: psycopg.Error) -> str:
+    parts = (error.diag.message_primary, error.diag.message_hint)
+    return ". ".join(part for part in parts if part)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
