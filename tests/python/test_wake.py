@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import closing
 
 import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
 from tests.python.clock import Clock
+from tests.python.test_privileges_pg import Roles
 
 END = "end_of_wakes"
 
@@ -43,7 +45,7 @@ class Listener:
 
 @pytest.fixture
 def listener(pg_url: str) -> Iterator[Listener]:
-    listener = Listener(pg_url, "q", "p")
+    listener = Listener(pg_url, "q", "p", "o", "__alkstore_outbox_o")
     yield listener
     listener.close()
 
@@ -92,17 +94,66 @@ CALLS = [
     ("get_job('q', 1)", []),
     ("wake_channel('q')", []),
     ("sweep_expired('q')", []),
+    ("outbox_enqueue('o', '10')", ["__alkstore_outbox_o"]),
+    ("outbox_claim('o', 'w')", []),
+    ("outbox_get_job('o', 10)", []),
+    ("release('__alkstore_outbox_o', 10, 1)", ["__alkstore_outbox_o"]),
+    ("outbox_claim('o', 'w')", []),
+    ("retry('__alkstore_outbox_o', 10, 2, 'oops')", ["__alkstore_outbox_o"]),
+    ("outbox_cancel('o', 10)", []),
+    ("outbox_sweep_expired('o')", []),
+    ("schedule('s', '@every 1d', 'q', '1')", []),
+    ("fire_schedules()", []),  # it is not due
+    ("unschedule('s')", []),
+    ("lead_schedules('w', 60)", []),
+    ("resign_schedules('w')", []),
+    ("acquire_lock('q', 'w', 60)", []),
+    ("renew_lock('q', 'w', 60)", []),
+    ("release_lock('q', 'w')", []),
+    ("version()", []),
 ]
+
+
+def test_every_call_is_listed(caller: psycopg.Connection) -> None:
+    rows = caller.execute("""
+        SELECT proname FROM pg_proc
+        WHERE pronamespace = 'alkstore'::regnamespace AND proname !~ '^(_|grant_|revoke_)'""")
+    assert {call.partition("(")[0] for call, _ in CALLS} == {name for (name,) in rows.fetchall()}
+
+
+def told_by_calls(listener: Listener, caller: psycopg.Connection) -> list[tuple[str, list[str]]]:
+    told = []
+    for call, _ in CALLS:
+        caller.execute(f"SELECT alkstore.{call}".encode())
+        told.append((call, listener.wakes()))
+    return told
 
 
 def test_what_leaves_a_job_pending_wakes_its_queue_and_nothing_else_does(
     listener: Listener, caller: psycopg.Connection
 ) -> None:
-    told = []
-    for call, _ in CALLS:
-        caller.execute(f"SELECT alkstore.{call}".encode())
-        told.append((call, listener.wakes()))
-    assert told == CALLS
+    assert told_by_calls(listener, caller) == CALLS
+
+
+def test_a_firing_wakes_each_queue_once(
+    pg_url: str, listener: Listener, caller: psycopg.Connection
+) -> None:
+    clock = Clock(pg_url)
+    for name, queue in (("a", "q"), ("b", "q"), ("c", "p")):
+        caller.execute("SELECT alkstore.schedule(%s, '@every 1s', %s, '1')", [name, queue])
+    clock.advance(3)
+    with caller.transaction(force_rollback=True):
+        assert caller.execute("SELECT alkstore.fire_schedules()").rowcount == 9
+    assert listener.wakes() == []
+    with caller.transaction():
+        assert caller.execute("SELECT alkstore.fire_schedules()").rowcount == 9
+        assert listener.wakes() == []
+    assert sorted(listener.wakes()) == ["p", "q"]
+
+    clock.advance(1)
+    caller.execute("SET alkstore.notify = off")
+    assert caller.execute("SELECT alkstore.fire_schedules()").rowcount == 3
+    assert listener.wakes() == []
 
 
 def test_to_bury_jobs_wakes_nobody(
@@ -130,6 +181,9 @@ def test_many_in_one_transaction_are_one_wake_a_queue(
         caller.execute("SELECT alkstore.enqueue_batch('q', '[1, 2, 3, 4, 5]')")
         caller.execute("SELECT alkstore.claim('q', 'w', 2)")
         caller.execute("SELECT alkstore.retry('q', 1, 1, NULL), alkstore.release('q', 3, 1)")
+        with caller.transaction():  # a savepoint
+            enqueue(caller, "q")
+            enqueue(caller, "p")
     assert sorted(listener.wakes()) == ["p", "q"]
 
 
@@ -175,6 +229,16 @@ def test_q35_a7_every_name_that_enqueue_takes_can_be_waited_for(
     listener.close()
 
 
+def test_an_outbox_of_every_name_can_be_waited_for(pg_url: str, caller: psycopg.Connection) -> None:
+    names = ["o", "x" * 45, "x" * 46, "x" * 237]  # with the prefix 19, 63, 64 and 255 bytes
+    queues = ["__alkstore_outbox_" + name for name in names]
+    listener = Listener(pg_url, *queues)
+    for name, queue in zip(names, queues, strict=True):
+        caller.execute("SELECT alkstore.outbox_enqueue(%s, '1')", [name])
+        assert listener.wakes() == [queue]
+    listener.close()
+
+
 def test_a7_names_that_share_63_bytes_or_differ_in_case_wake_nobody_else(
     pg_url: str, caller: psycopg.Connection
 ) -> None:
@@ -192,10 +256,11 @@ def test_a7_names_that_share_63_bytes_or_differ_in_case_wake_nobody_else(
 def test_a_session_can_turn_wakes_off_and_on(
     listener: Listener, caller: psycopg.Connection
 ) -> None:
-    for off in ["off", "OFF", "false", "no", "0"]:
+    caller.execute("SET alkstore.notify = off")
+    assert told_by_calls(listener, caller) == [(call, []) for call, _ in CALLS]
+    for off in ["OFF", "false", "no", "0"]:
         caller.execute("SELECT set_config('alkstore.notify', %s, false)", [off])
         enqueue(caller)
-        caller.execute("SELECT alkstore.retry('q', job_id, 1, NULL) FROM alkstore.claim('q', 'w')")
         assert listener.wakes() == []
     caller.execute("SET alkstore.notify = on")
     enqueue(caller)
@@ -213,6 +278,19 @@ def test_a_transaction_can_turn_wakes_off(listener: Listener, caller: psycopg.Co
     assert listener.wakes() == []
     enqueue(caller)
     assert listener.wakes() == ["q"]
+    with caller.transaction():
+        caller.execute("SET LOCAL alkstore.notify = off")
+        enqueue(caller, "q")
+        caller.execute("SET LOCAL alkstore.notify = on")
+        enqueue(caller, "p")
+    assert listener.wakes() == ["p"]
+
+
+def test_a_connection_can_ask_for_no_wakes(pg_url: str, listener: Listener) -> None:
+    url = pg_url + "?options=-c%20alkstore.notify%3Doff"
+    with psycopg.connect(url, autocommit=True) as connection:
+        enqueue(connection)
+    assert listener.wakes() == []
 
 
 @pytest.mark.parametrize("whose", ["DATABASE {database}", "ROLE {role} IN DATABASE {database}"])
@@ -226,3 +304,17 @@ def test_a_database_and_a_role_can_turn_wakes_off(
     assert listener.wakes() == []
     enqueue(caller)  # has the settings of the time when it connected
     assert listener.wakes() == ["q"]
+
+
+def test_a_producer_s_role_can_have_wakes_off(
+    pg_url: str, listener: Listener, caller: psycopg.Connection
+) -> None:
+    with closing(Roles(pg_url)) as roles:
+        silent, loud = roles.create("producer"), roles.create("producer")
+        with psycopg.connect(silent) as connection:
+            role = Identifier(connection.info.user)
+        caller.execute(SQL("ALTER ROLE {} SET alkstore.notify = off").format(role))
+        for url, wakes in ((silent, []), (loud, ["q"])):
+            with psycopg.connect(url, autocommit=True) as producer:
+                enqueue(producer)
+            assert listener.wakes() == wakes
