@@ -17,6 +17,7 @@ from ._target import install, open
 from .errors import (
     AlkstoreError,
     Busy,
+    Fail,
     InvalidName,
     InvalidOption,
     InvalidPayload,
@@ -30,15 +31,18 @@ from .errors import (
     VersionMismatch,
 )
 from .locks import Lock
+from .queue import Queue
 from .stop import StopToken
-from .store import Queue, Store
+from .store import Store
 from .types import Fired, Job, JobHandle, JobRecord, Swept, Transaction
+from .worker import Worker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AlkstoreError",
     "Busy",
+    "Fail",
     "Fired",
     "InvalidName",
     "InvalidOption",
@@ -61,6 +65,7 @@ __all__ = [
     "Transaction",
     "Unavailable",
     "VersionMismatch",
+    "Worker",
     "__version__",
     "install",
     "open",

@@ -28,6 +28,13 @@ def integer_or_none(option: str, value: int | None) -> int | None:
     return None if value is None else integer(option, value)
 
 
+def seconds(option: str, value: float) -> float:
+    """A time to wait: more than nothing, and not more than a thread can wait."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 2_000_000:
+        raise InvalidOption(f"invalid_option: {option} must be from 0 to 2000000 s, not {value!r}")
+    return float(value)
+
+
 def unix_seconds(option: str, value: datetime | None) -> int | None:
     """An aware datetime as unix seconds, fractions cut."""
     if value is None:

@@ -14,6 +14,7 @@ from . import _postgres_connection as pg
 from ._input import RawJson, payload_text
 from ._postgres_schedules import PostgresSchedules
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
+from .errors import Busy
 from .types import Transaction
 
 # Casts, so that a call finds its function whatever Python types the values have.
@@ -75,6 +76,11 @@ class PostgresCalls(PostgresSchedules):
             FROM alkstore.claim(%s::text, %s::text, n => %s::bigint)"""
         return list(self._call(tx, sql, (queue, worker_id, n)))
 
+    def look(self, queue: str, worker_id: str, n: int) -> tuple[list[Sequence[Any]], float | None]:
+        """Claim; without a job also the seconds to next_due."""
+        rows = self.claim(None, queue, worker_id, n)
+        return rows, None if rows else self.next_due_s(queue)
+
     def accepted(self, tx: object, call: str, **arguments: str | int | None) -> bool:
         """Run a call that answers true or false."""
         named = ", ".join(
@@ -83,6 +89,24 @@ class PostgresCalls(PostgresSchedules):
         )
         [(answer,)] = self._call(tx, f"SELECT alkstore.{call}({named})", arguments)
         return bool(answer)
+
+    def settle(
+        self, call: str, queue: str, claims: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], bool]:
+        """Ack or heartbeat claims, by (id, attempt), in one statement; the answer to each.
+
+        What others keep locked has none. It must not hold up the rest, so then each goes alone.
+        """
+        sql = f"""
+            SELECT c.job_id, c.attempt, alkstore.{call}(%s::text, c.job_id, c.attempt)
+            FROM unnest(%s::bigint[], %s::bigint[]) AS c(job_id, attempt)"""
+        job_ids, attempts = zip(*sorted(claims), strict=True)  # locked in the order of ack_batch
+        try:
+            rows = self._call(None, sql, (queue, list(job_ids), list(attempts)))
+        except Busy:
+            alone = [] if len(claims) == 1 else [self.settle(call, queue, [c]) for c in claims]
+            return {claim: answer for answers in alone for claim, answer in answers.items()}
+        return {(job_id, attempt): answer for job_id, attempt, answer in rows}
 
     def ack_batch(
         self, tx: object, queue: str, job_ids: list[int], attempts: list[int | None]

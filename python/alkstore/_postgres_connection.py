@@ -17,6 +17,7 @@ from .errors import BY_CODE, Busy, StoreClosed, Unavailable
 _BUSY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _SERVER_GONE = ("08", "57P")  # connection exceptions; shutdown, crash, still starting up
 _CHECK_S = 5.0
+_ANSWER_WITHIN_S = 30.0  # longer than any call of a thread of ours should take
 
 T = TypeVar("T")
 
@@ -59,6 +60,16 @@ def parameters(url: str) -> dict[str, Any]:
         return {"connect_timeout": 10, **conninfo_to_dict(url), "autocommit": True}
     except psycopg.ProgrammingError as error:
         raise Unavailable(f"not a PostgreSQL URL: {_one_line(error)}") from error
+
+
+def connect(parameters: dict[str, Any]) -> Connection:
+    """A connection for a thread of ours, which must not hang, not even for a lock on a row."""
+    connection = Connection.connect(**parameters)
+    connection.answer_within_s = _ANSWER_WITHIN_S
+    prepare_nothing_behind_a_pooler(connection)
+    if connection.prepare_threshold is not None:  # else the setting would be made for others
+        connection.execute("SET lock_timeout = '200ms'")
+    return connection
 
 
 def prepare_nothing_behind_a_pooler(connection: psycopg.Connection[TupleRow]) -> None:

@@ -58,12 +58,27 @@ class SqliteCalls(SqliteSchedules):
         [(jobs,)] = self._call(tx, sql, (queue, worker_id, n))
         return [[job[column] for column in CLAIM_COLUMNS] for job in json.loads(jobs)]
 
+    def look(self, queue: str, worker_id: str, n: int) -> tuple[list[list[Any]], float | None]:
+        """Claim if next_due has come, else the write lock is left alone; the seconds to it."""
+        due_s = self.next_due_s(queue)
+        return (self.claim(None, queue, worker_id, n) if due_s == 0 else []), due_s
+
     def accepted(self, tx: object, call: str, **arguments: str | int | None) -> bool:
         """Run a call that answers true or false."""
         columns = ", ".join(arguments)
         marks = ", ".join("?" * len(arguments))
         sql = f"INSERT INTO alkstore_{call}({columns}) VALUES ({marks}) RETURNING 1"
         return bool(self._call(tx, sql, tuple(arguments.values())))
+
+    def settle(
+        self, call: str, queue: str, claims: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], bool]:
+        """Ack or heartbeat claims, by (id, attempt), in one statement; the answer to each."""
+        sql = f"""
+            INSERT INTO alkstore_{call}(queue, job_id, attempt)
+            SELECT ?, value ->> 0, value ->> 1 FROM json_each(?) RETURNING job_id, attempt"""
+        accepted = set(self._call(None, sql, (queue, json.dumps(claims))))
+        return {claim: claim in accepted for claim in claims}
 
     def ack_batch(
         self, tx: object, queue: str, job_ids: list[int], attempts: list[int | None]

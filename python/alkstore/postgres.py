@@ -19,10 +19,10 @@ from psycopg_pool import ConnectionPool
 
 from . import _postgres_connection as pg
 from ._postgres_calls import PostgresCalls
+from ._postgres_wakes import PostgresWakes
 from ._sql import installer
 from .errors import NotInstalled, StoreClosed, check_version
 
-_ANSWER_WITHIN_S = 30.0  # of a session: longer than any call of it should take
 _TRUSTED_FOR_S = 30.0  # without a look whether its connection is still good
 
 
@@ -50,6 +50,7 @@ class PostgresEngine(PostgresCalls):
             check=pg.check,
             open=True,
         )
+        self.wakes = PostgresWakes(self._connect, self._prefix)
         # A store that is never closed must not hold up the end of the program.
         weakref.finalize(self, _close, self._pool, os.getpid())
 
@@ -85,6 +86,11 @@ class PostgresEngine(PostgresCalls):
 
     def _own_connection(self) -> AbstractContextManager[pg.Connection]:
         return self._pool.connection()
+
+    def _connect(self) -> pg.Connection:
+        if self._pool.closed:
+            raise StoreClosed("the store is closed")
+        return pg.connect(self._parameters)
 
 
 class PostgresSession(PostgresCalls):
@@ -132,10 +138,8 @@ class PostgresSession(PostgresCalls):
                 pg.check(connection)
                 return connection
             connection.close()
-        connection = self._connection = pg.Connection.connect(**self._parameters)
-        connection.answer_within_s = _ANSWER_WITHIN_S
-        pg.prepare_nothing_behind_a_pooler(connection)
-        return connection
+        self._connection = pg.connect(self._parameters)
+        return self._connection
 
 
 def _close(pool: ConnectionPool[pg.Connection], owner: int) -> None:

@@ -16,6 +16,7 @@ from . import _fork
 from ._sqlite_calls import SqliteCalls
 from ._sqlite_connection import connected, install, switch_to_wal
 from ._sqlite_errors import errors_by_code
+from ._sqlite_wakes import SqliteWakes
 from .errors import AlkstoreError, Busy, StoreClosed, Unavailable
 
 
@@ -97,6 +98,7 @@ class SqliteEngine(SqliteSession):
     def __init__(self, path: str, busy_timeout_s: float, synchronous: str) -> None:
         super().__init__(path, busy_timeout_s, synchronous)
         self._sessions: WeakSet[SqliteSession] = WeakSet()  # which end with the store
+        self.wakes = SqliteWakes(self.session)
         with self._lock:
             self._connection = self._open()
 
@@ -113,6 +115,8 @@ class SqliteEngine(SqliteSession):
     @contextmanager
     def session(self) -> Iterator[SqliteSession]:
         """The calls on another connection, for threads of our own."""
+        if self._closed:
+            raise StoreClosed("the store is closed")
         if self.path == ":memory:":
             yield self
             return

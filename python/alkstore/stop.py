@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
-from queue import Empty, SimpleQueue
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+from ._bell import Bell
 
 
 class StopToken:
@@ -44,20 +47,26 @@ class StopToken:
     def set(self) -> None:
         """Give the stop, for good."""
         self._stop.given = True
-        self._stop.wake.put(None)
+        for bell in (self._stop.bell, *self._stop.bells):
+            bell.ring()
 
     def is_set(self) -> bool:
         return self._stop.given
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the stop, at most `timeout_s` seconds. True when it was given."""
-        if not self._stop.given:
-            try:
-                self._stop.wake.get(timeout=timeout_s if timeout_s is None else max(0, timeout_s))
-            except Empty:
-                return self._stop.given
-            self._stop.wake.put(None)  # for the next who waits
-        return True
+        if not self._stop.given and self._stop.bell.wait(timeout_s):
+            self._stop.bell.ring()  # for the next who waits
+        return self._stop.given
+
+    @contextmanager
+    def _rings(self, bell: Bell) -> Iterator[None]:
+        """Have the stop ring another bell too."""
+        self._stop.bells.append(bell)
+        try:
+            yield
+        finally:
+            self._stop.bells.remove(bell)
 
 
 class _Stop:
@@ -65,4 +74,5 @@ class _Stop:
 
     def __init__(self) -> None:
         self.given = False
-        self.wake: SimpleQueue[None] = SimpleQueue()  # put() may interrupt anything, even get()
+        self.bell = Bell()
+        self.bells: list[Bell] = []

@@ -1,19 +1,17 @@
-"""Store and Queue: a method is one SQL call with its arguments and rows mapped, nothing more."""
+"""Store: an open database, with its queues, schedules and locks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ._input import integer, integer_or_none, name, public_name, unix_seconds
-from ._rows import CLAIM_COLUMNS, JOB_COLUMNS, instant, values
 from .errors import StoreClosed
 from .locks import LockCalls
+from .queue import Queue
 from .scheduler import SchedulerCalls
-from .types import JobHandle, JobRecord, Swept, Transaction
+from .types import Transaction
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
     from .postgres import PostgresEngine, PostgresSession
     from .sqlite import SqliteEngine, SqliteSession
-    from .types import Tx
 
     Engine: TypeAlias = SqliteEngine | PostgresEngine
     Session: TypeAlias = SqliteSession | PostgresSession
@@ -112,165 +109,3 @@ class Store(SchedulerCalls, LockCalls):
             if engine is not fresh:  # another thread was first
                 fresh.close()
         return engine
-
-
-class Queue:
-    """A named queue of a store, made by Store.queue().
-
-    Where a method takes `tx`, it is a Transaction of the store or a connection of your own
-    (sqlite3.Connection, psycopg.Connection); the call is then part of your transaction, and
-    nothing is begun, committed or rolled back on it. Without it each call is a transaction.
-
-    Any call may raise Busy, Unavailable or StoreClosed.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        name: str,
-        *,
-        visibility_timeout_s: int | None,
-        max_attempts: int | None,
-        backoff_base_s: int | None,
-        dead_letter_retention_s: int | None,
-    ) -> None:
-        self.name = public_name("queue", name)
-        self._store = store
-        self._stamps = {
-            "visibility_timeout_s": integer_or_none("visibility_timeout_s", visibility_timeout_s),
-            "max_attempts": integer_or_none("max_attempts", max_attempts),
-            "backoff_base_s": integer_or_none("backoff_base_s", backoff_base_s),
-            "dead_letter_retention_s": integer_or_none(
-                "dead_letter_retention_s", dead_letter_retention_s
-            ),
-        }
-
-    def __repr__(self) -> str:
-        return f"<alkstore.Queue {self.name!r}>"
-
-    def enqueue(
-        self,
-        payload: Any,
-        *,
-        delay_s: int | None = None,
-        run_at: datetime | None = None,
-        priority: int | None = 0,
-        expires_s: int | None = None,
-        max_attempts: int | None = None,
-        tx: Tx | None = None,
-    ) -> int:
-        """Add a job and return its id. SQL: enqueue.
-
-        payload: a value that json can encode, or RawJson text. delay_s: seconds before it may be
-        claimed; wins over run_at, an aware datetime, cut to whole seconds. priority: higher first.
-        expires_s: seconds from now, after which it is not handed out any more. max_attempts: in
-        place of the queue's.
-
-        Raises InvalidPayload, InvalidOption.
-        """
-        options = self._options(delay_s, run_at, priority, expires_s, max_attempts)
-        return self._store._engine.enqueue(tx, self.name, payload, options)
-
-    def enqueue_batch(
-        self,
-        payloads: Iterable[Any],
-        *,
-        delay_s: int | None = None,
-        run_at: datetime | None = None,
-        priority: int | None = 0,
-        expires_s: int | None = None,
-        max_attempts: int | None = None,
-        tx: Tx | None = None,
-    ) -> list[int]:
-        """Add a job for each payload, all or none; their ids in the order of the payloads.
-
-        The options are those of enqueue, the same for every job. SQL: enqueue_batch.
-        Raises InvalidPayload, InvalidOption.
-        """
-        options = self._options(delay_s, run_at, priority, expires_s, max_attempts)
-        return self._store._engine.enqueue_batch(tx, self.name, list(payloads), options)
-
-    def claim_one(self, worker_id: str, *, tx: Tx | None = None) -> JobHandle | None:
-        """Claim the next job; None when none is ready. SQL: claim. Raises InvalidName."""
-        handles = self.claim_batch(worker_id, 1, tx=tx)
-        return handles[0] if handles else None
-
-    def claim_batch(
-        self, worker_id: str, n: int | None, *, tx: Tx | None = None
-    ) -> list[JobHandle]:
-        """Claim up to n jobs, by priority (higher first), run_at and id.
-
-        Fewer than n does not mean that the queue is empty; none means that none was ready. n of 0
-        or less gives none. SQL: claim. Raises InvalidName, InvalidOption.
-        """
-        rows = self._store._engine.claim(
-            tx, self.name, name("worker_id", worker_id), integer_or_none("n", n)
-        )
-        return [JobHandle(*values(CLAIM_COLUMNS, row), _store=self._store) for row in rows]
-
-    def ack_batch(self, claims: Iterable[JobHandle | int], *, tx: Tx | None = None) -> int:
-        """Ack many jobs and return how many were accepted; the others are left alone.
-
-        A handle is accepted under its own claim only. A bare id is accepted under whatever claim
-        the job is: a worker that lost its claim would ack the next one's. SQL: ack_batch.
-        Raises InvalidOption.
-        """
-        ids: list[int] = []
-        attempts: list[int | None] = []
-        for claim in claims:
-            if isinstance(claim, JobHandle):
-                ids.append(claim.id)
-                attempts.append(claim.attempt)
-            else:
-                ids.append(integer("job_id", claim))
-                attempts.append(None)
-        return self._store._engine.ack_batch(tx, self.name, ids, attempts)
-
-    def cancel(self, job_id: int, *, tx: Tx | None = None) -> bool:
-        """Delete a live job, pending or processing. False: there is none. SQL: cancel.
-
-        Raises InvalidOption.
-        """
-        job_id = integer("job_id", job_id)
-        return self._store._engine.accepted(tx, "cancel", queue=self.name, job_id=job_id)
-
-    def get_job(self, job_id: int, tx: Tx | None = None) -> JobRecord | None:
-        """Read a job, live or dead. None: it was acked, cancelled, pruned, or never was here.
-
-        SQL: get_job. Raises InvalidOption.
-        """
-        row = self._store._engine.get_job(tx, self.name, integer("job_id", job_id))
-        return None if row is None else JobRecord(*values(JOB_COLUMNS, row))
-
-    def sweep_expired(self, *, tx: Tx | None = None) -> Swept:
-        """Bury the jobs past their expires_at, delete the dead ones past their retention.
-
-        Returns both counts. SQL: sweep_expired.
-        """
-        return Swept(*self._store._engine.sweep_expired(tx, self.name))
-
-    def next_due(self, *, tx: Tx | None = None) -> datetime | None:
-        """When a claim will next find a job: not in the future when one is ready now.
-
-        None: never, unless something is enqueued or handed back. SQL: next_due.
-        """
-        return instant(self._store._engine.next_due(tx, self.name))
-
-    def _options(
-        self,
-        delay_s: int | None,
-        run_at: datetime | None,
-        priority: int | None,
-        expires_s: int | None,
-        max_attempts: int | None,
-    ) -> dict[str, int | None]:
-        options = {
-            **self._stamps,
-            "delay_s": integer_or_none("delay_s", delay_s),
-            "run_at": unix_seconds("run_at", run_at),
-            "priority": integer_or_none("priority", priority),
-            "expires_s": integer_or_none("expires_s", expires_s),
-        }
-        if max_attempts is not None:
-            options["max_attempts"] = integer_or_none("max_attempts", max_attempts)
-        return options

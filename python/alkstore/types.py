@@ -119,6 +119,8 @@ class JobHandle(Job):
     claim_expires_at: datetime
 
     _store: Store = field(repr=False, compare=False, kw_only=True)
+    # Whether a call through this very object has ended the claim, though maybe rolled back since.
+    _ended: bool = field(default=False, init=False, repr=False, compare=False)
 
     @property
     def attempt(self) -> int:
@@ -162,6 +164,9 @@ class JobHandle(Job):
         return self._accepted(tx, "heartbeat", extend_s=extend_s)
 
     def _accepted(self, tx: Tx | None, call: str, **more: str | int | None) -> bool:
-        return self._store._engine.accepted(
+        accepted = self._store._engine.accepted(
             tx, call, queue=self.queue, job_id=self.id, attempt=self.attempt, **more
         )
+        if accepted and call != "heartbeat":
+            object.__setattr__(self, "_ended", True)
+        return accepted

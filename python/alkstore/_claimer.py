@@ -1,0 +1,135 @@
+"""When to claim from a queue, and Queue.consume, which does nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ._bell import Bell
+from ._rows import CLAIM_COLUMNS, values
+from .errors import AlkstoreError, InvalidName, InvalidOption, StoreClosed
+from .stop import StopToken
+from .types import JobHandle
+
+if TYPE_CHECKING:
+    from ._wakes import Subscription
+    from .queue import Queue
+    from .store import Session, Store
+
+_FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
+
+
+class Claimed:
+    """A job in hand, and until when it is certainly ours by this machine's clock."""
+
+    def __init__(self, job: JobHandle, asked_at: float) -> None:
+        self.job = job
+        self.key = (job.id, job.attempt)
+        self.visibility_s = (job.claim_expires_at - job.claimed_at).total_seconds()
+        self.lost = False  # a heartbeat was refused
+        self.held_since(asked_at)
+
+    def held_since(self, asked_at: float) -> None:
+        """The claim began or was prolonged by a call made then."""
+        self.deadline = asked_at + self.visibility_s
+        self.beat_at = asked_at + self.visibility_s / 3
+
+    @property
+    def lapsed(self) -> bool:
+        return self.lost or time.monotonic() >= self.deadline
+
+
+class Claimer:
+    """Claims when there may be something: after a wake, when next_due comes, at every poll."""
+
+    def __init__(
+        self, store: Store, subscription: Subscription, worker_id: str, poll_s: float
+    ) -> None:
+        self.queue = subscription.queue
+        self._store = store
+        self._subscription = subscription
+        self._worker_id = worker_id
+        self._poll_s = poll_s
+        self._look_at = self._not_before = 0.0
+        self._retry_s = _FIRST_RETRY_S
+
+    def pause_s(self) -> float:
+        """How many seconds there is nothing to do, wakes aside; 0 when a claim is worth it now."""
+        look_at = 0.0 if self._subscription.woken else self._look_at
+        return max(0.0, max(look_at, self._not_before) - time.monotonic())
+
+    def claim(self, session: Session, n: int) -> list[Claimed]:
+        """Up to n jobs. None also when it failed, which is logged: it will be tried again."""
+        self._subscription.look()
+        asked_at = time.monotonic()
+        try:
+            rows, due_s = session.look(self.queue, self._worker_id, n)
+        except (StoreClosed, InvalidName, InvalidOption):
+            raise
+        except Exception as error:
+            self.failed(error)
+            return []
+        self._retry_s = _FIRST_RETRY_S
+        if rows:
+            self._look_at = 0.0
+            self._subscription.found()
+        else:
+            now = time.monotonic()
+            self._look_at = now + self._poll_s
+            # What was due when we asked, and yet not to be had, is in somebody's hands.
+            if due_s is not None and due_s > asked_at - now:
+                self._look_at = min(now + due_s, self._look_at)
+        return [
+            Claimed(JobHandle(*values(CLAIM_COLUMNS, row), _store=self._store), asked_at)
+            for row in rows
+        ]
+
+    def failed(self, error: Exception) -> None:
+        """Leave the queue alone for a while."""
+        self._store._engine.wakes.complain(
+            "queue %r: %s; trying again in %.1f s", self.queue, error, self._retry_s
+        )
+        self._not_before = time.monotonic() + self._retry_s
+        self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
+
+
+def consume(
+    queue: Queue, worker_id: str, batch: int, stop: StopToken, poll_s: float
+) -> Iterator[JobHandle]:
+    store, engine = queue._store, queue._store._engine
+    bell = Bell()
+    in_hand: deque[Claimed] = deque()
+    with (
+        engine.claiming_session() as session,
+        engine.wakes.subscribe(queue.name, bell) as subscription,
+        stop._rings(bell),
+    ):
+        claimer = Claimer(store, subscription, worker_id, poll_s)
+        try:
+            while not stop.is_set():
+                pause_s = claimer.pause_s()
+                if pause_s > 0:
+                    bell.wait(pause_s)
+                    continue
+                in_hand.extend(claimer.claim(session, batch))
+                while in_hand and not stop.is_set():
+                    claimed = in_hand.popleft()
+                    if not claimed.lapsed:
+                        yield claimed.job
+        finally:
+            release(session, in_hand, claimer.failed)
+
+
+def release(
+    session: Session, claims: Sequence[Claimed], failed: Callable[[Exception], None]
+) -> None:
+    """Hand jobs back that nobody has started on. What fails lapses."""
+    for claimed in claims:
+        job = claimed.job
+        try:
+            session.accepted(None, "release", queue=job.queue, job_id=job.id, attempt=job.attempt)
+        except AlkstoreError as error:
+            failed(error)
+            return

@@ -1,0 +1,196 @@
+"""One run of a Worker: a courier between the database and the threads of the handlers.
+
+The courier, in the thread that called run(), claims ahead of the handlers and acks behind them,
+many jobs in a call, on one connection. The handlers' threads only take jobs and leave outcomes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from contextlib import ExitStack, nullcontext, suppress
+from math import ceil, inf
+from queue import Empty, SimpleQueue
+from traceback import format_exception_only
+from typing import TYPE_CHECKING
+
+from ._bell import Bell
+from ._claimer import Claimed, Claimer, release
+from ._heartbeats import Heartbeats
+from ._outcomes import Outcome, Outcomes
+from .errors import Fail
+
+if TYPE_CHECKING:
+    from .store import Session
+    from .worker import Worker
+
+log = logging.getLogger("alkstore")
+
+_AHEAD_S = 0.25  # claim ahead what the handlers take no longer for
+_HOARD_S = 1.0  # and give it back when they do
+
+
+class Run:
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._engine = worker.store._engine
+        self._bell = Bell()
+        self._outcomes = Outcomes(self._engine.wakes.complain)
+        self._unstarted: SimpleQueue[Claimed | None] = SimpleQueue()
+        self._lock = threading.Lock()  # of what follows
+        self._in_hand: set[Claimed] = set()
+        self._waiting = 0  # how many are unstarted
+        self._running: dict[Claimed, float] = {}  # since when
+        self._average_s: float | None = None
+
+    def serve(self) -> None:
+        worker, engine = self._worker, self._engine
+        with (
+            engine.claiming_session() as session,
+            Heartbeats(engine, self._beating) if worker.heartbeat else nullcontext() as heartbeats,
+            worker.stop._rings(self._bell),
+            ExitStack() as stack,
+        ):
+            claimers: deque[Claimer] = deque()
+            for queue in worker.handlers:
+                subscription = stack.enter_context(engine.wakes.subscribe(queue, self._bell))
+                claimers.append(
+                    Claimer(worker.store, subscription, worker.worker_id, worker.poll_s)
+                )
+            for n in range(worker.concurrency):
+                threading.Thread(target=self._handle, name=f"handler {n + 1}", daemon=True).start()
+            try:
+                while not worker.stop.is_set():
+                    self._round(session, claimers, heartbeats)
+                self._drain(session)
+            finally:
+                self._let_go(session)
+
+    def _round(
+        self, session: Session, claimers: deque[Claimer], heartbeats: Heartbeats | None
+    ) -> None:
+        """Settle and claim what there is; if there is nothing, wait for something."""
+        room = self._room()
+        ready = [claimer for claimer in claimers if claimer.pause_s() == 0] if room else []
+        if not ready:
+            pauses = [claimer.pause_s() for claimer in claimers] if room else []
+            self._bell.wait(min([*pauses, self._outcomes.pause_s(), _HOARD_S]))
+            self._give_back_a_hoard(session)
+        if ready or self._outcomes.pause_s() == 0:
+            self._outcomes.settle(session)
+        for left, claimer in zip(range(len(ready), 0, -1), ready, strict=True):
+            claims = claimer.claim(session, ceil(room / left))
+            room -= len(claims)
+            with self._lock:
+                self._in_hand.update(claims)
+                self._waiting += len(claims)
+            for claimed in claims:
+                self._unstarted.put(claimed)
+                if heartbeats:
+                    heartbeats.expect(claimed)
+        claimers.rotate()  # where room is short, another queue comes first
+
+    def _room(self) -> int:
+        """How many jobs to claim now: none while handlers are busy and enough are ahead of them."""
+        with self._lock:
+            ahead = self._ahead()
+            taken = self._waiting + len(self._running)
+            if self._waiting > ahead // 2 and taken >= self._worker.concurrency:
+                return 0
+            return max(0, self._worker.concurrency + ahead - taken)
+
+    def _ahead(self) -> int:
+        """How many jobs to hold for handlers that are busy."""
+        if self._average_s is None:
+            return 0
+        soon = self._worker.concurrency * _AHEAD_S / max(self._average_s, 1e-6)
+        return min(self._worker.prefetch, int(soon))
+
+    def _handle(self) -> None:
+        """A handler's thread."""
+        while (claimed := self._unstarted.get()) is not None:
+            began_at = time.monotonic()
+            with self._lock:
+                self._waiting -= 1
+                self._running[claimed] = began_at
+            outcome = self._outcome(claimed)
+            with self._lock:
+                del self._running[claimed]
+                released = claimed not in self._in_hand
+                self._in_hand.discard(claimed)
+                took_s = time.monotonic() - began_at
+                average_s = took_s if self._average_s is None else self._average_s
+                self._average_s = average_s + (took_s - average_s) / 10
+                ring = self._waiting <= self._ahead() // 2
+            if outcome is not None and not released:
+                ring = self._outcomes.add(outcome) or ring
+            if ring:
+                self._bell.ring()
+
+    def _outcome(self, claimed: Claimed) -> Outcome | None:
+        job = claimed.job
+        if claimed.lapsed:
+            log.warning("job %d of %r was not begun: its claim has lapsed", job.id, job.queue)
+            return None
+        try:
+            self._worker.handlers[job.queue](job)
+        except Fail as error:
+            return Outcome(claimed, "fail", str(error) or None)
+        except BaseException as error:  # a handler's sys.exit() is no reason to end either
+            log.warning(
+                "job %d of %r, attempt %d, failed", job.id, job.queue, job.attempt, exc_info=error
+            )
+            return Outcome(claimed, "retry", "".join(format_exception_only(error)).strip())
+        return Outcome(claimed, "ack")
+
+    def _beating(self) -> list[Claimed]:
+        with self._lock:
+            return [claimed for claimed in self._in_hand if not claimed.lost]
+
+    def _give_back_a_hoard(self, session: Session) -> None:
+        """Others may have handlers for what waits here behind jobs that turn out to be long."""
+        with self._lock:
+            if not self._waiting or len(self._running) < self._worker.concurrency:
+                return
+            busy_s = time.monotonic() - max(self._running.values())
+            if busy_s < _HOARD_S:
+                return
+            self._average_s = max(busy_s, self._average_s or 0.0)
+        self._give_back(session)
+
+    def _give_back(self, session: Session) -> None:
+        """Release what no handler has started on."""
+        unstarted: list[Claimed] = []
+        with suppress(Empty):
+            while claimed := self._unstarted.get_nowait():
+                unstarted.append(claimed)
+        with self._lock:
+            self._waiting -= len(unstarted)
+            self._in_hand.difference_update(unstarted)
+        release(session, unstarted, self._not_released)
+
+    def _drain(self, session: Session) -> None:
+        """Wait for the handlers that run, and send what comes of it."""
+        self._give_back(session)
+        drain_s = self._worker.drain_s
+        end = inf if drain_s is None else time.monotonic() + drain_s
+        while (self._running or self._outcomes.pause_s() < inf) and time.monotonic() < end:
+            self._bell.wait(min(self._outcomes.pause_s(), max(0, end - time.monotonic()), _HOARD_S))
+            if self._outcomes.pause_s() == 0:
+                self._outcomes.settle(session)
+
+    def _let_go(self, session: Session) -> None:
+        self._give_back(session)
+        for _ in range(self._worker.concurrency):
+            self._unstarted.put(None)
+        with self._lock:
+            running = [claimed for claimed in self._running if claimed in self._in_hand]
+            self._in_hand.clear()
+        release(session, running, self._not_released)
+        if self._outcomes.pause_s() < inf:
+            self._outcomes.settle(session)
+
+    def _not_released(self, error: Exception) -> None:
+        self._engine.wakes.complain("release: %s; the claim will lapse", error)

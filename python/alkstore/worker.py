@@ -1,0 +1,100 @@
+"""Worker: handlers for queues, run by a few threads and fewer connections."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ._input import integer, name, public_name, seconds
+from ._work import Run
+from .errors import InvalidOption
+from .locks import unique_owner
+from .queue import Queue
+from .stop import StopToken
+from .types import JobHandle
+
+if TYPE_CHECKING:
+    from .store import Store
+
+Handler = Callable[[JobHandle], object]
+
+
+class Worker:
+    """Claims jobs and hands each to the handler of its queue.
+
+        def send(job):
+            deliver(job.payload)
+
+        stop = alkstore.StopToken.on_signals()
+        alkstore.Worker(store, {"emails": send}, concurrency=8, stop=stop).run()
+
+    When the handler returns, the job is acked. When it raises, the job is tried again after its
+    backoff, with the exception as its error; Fail buries it at once. A handler that settles its
+    job itself, as by `job.ack(tx=tx)` in the transaction of its work, just returns.
+
+    handlers: by queue, or the name of one. concurrency: how many handlers run at once, each in a
+    thread of its own, for all queues together. prefetch: at most how many jobs are claimed ahead
+    of the handlers; fewer are where handlers are slow, none that would wait for long. heartbeat:
+    prolong the claims of jobs in hand, every third of their visibility timeout, from a thread and
+    a connection that the handlers cannot block. poll_s: how often to look for jobs even if no wake
+    has come. drain_s: for how many seconds a stop waits for running handlers, None for ever.
+    worker_id: shown in `jobs`; by default one that says where the worker is.
+
+    The worker keeps up to three connections beside the store's pool, which handlers may use up.
+    Raises InvalidName, InvalidOption, TypeError for a handler that is no plain function.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str | Queue, Handler],
+        *,
+        concurrency: int = 1,
+        prefetch: int = 100,
+        heartbeat: bool = True,
+        stop: StopToken | None = None,
+        poll_s: float = 5.0,
+        drain_s: float | None = 25.0,
+        worker_id: str | None = None,
+    ) -> None:
+        self.store = store
+        self.handlers = {_queue_name(queue): _plain(handler) for queue, handler in handlers.items()}
+        if not self.handlers:
+            raise InvalidOption("invalid_option: a worker needs a handler")
+        self.concurrency = _at_least(1, "concurrency", concurrency)
+        self.prefetch = _at_least(0, "prefetch", prefetch)
+        self.heartbeat = heartbeat
+        self.stop = StopToken() if stop is None else stop
+        self.poll_s = seconds("poll_s", poll_s)
+        self.drain_s = drain_s if drain_s in (None, 0) else seconds("drain_s", drain_s)
+        self.worker_id = unique_owner() if worker_id is None else name("worker_id", worker_id)
+
+    def run(self) -> None:
+        """Work until the stop is given, then let go of everything and return.
+
+        From a stop on nothing is claimed. Jobs that no handler has started on are released;
+        running handlers may end, with heartbeats, within `drain_s`; the jobs of those that have
+        not are released as well, no attempt spent, and their threads left behind.
+
+        Whatever a handler raises, a database that cannot be reached or is locked, and a connection
+        that dies, are logged and got over: acks are kept and sent again, claims made again.
+        SQL: claim, next_due, ack, retry, fail, release, heartbeat. Raises StoreClosed.
+        """
+        Run(self).serve()
+
+
+def _queue_name(queue: str | Queue) -> str:
+    return queue.name if isinstance(queue, Queue) else public_name("queue", queue)
+
+
+def _plain(handler: Handler) -> Handler:
+    if not callable(handler) or inspect.iscoroutinefunction(handler):
+        raise TypeError(f"a handler must be a plain function, not {handler!r}")
+    return handler
+
+
+def _at_least(least: int, option: str, value: int) -> int:
+    if integer(option, value) < least:
+        raise InvalidOption(f"invalid_option: {option} must be at least {least}")
+    return value
