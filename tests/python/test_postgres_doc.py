@@ -54,5 +54,5 @@ def test_the_commands_and_files_are_there() -> None:
     makefile = (root / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"`make ([a-z-]+)", PAGE):
         assert re.search(rf"^(\w+ )*{target}( \w+)*:", makefile, re.MULTILINE), target
-    for name in re.findall(r"`((?:sql|tests)/[\w/.]+)`", PAGE):
+    for name in re.findall(r"`((?:sql|tests|bench)/[\w/.]+)`", PAGE):
         assert (root / name).exists(), name
