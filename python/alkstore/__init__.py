@@ -13,11 +13,11 @@ A job from its beginning to its end:
 """
 
 from ._input import RawJson
+from ._outcomes import Fail, Retry
 from ._target import install, open
 from .errors import (
     AlkstoreError,
     Busy,
-    Fail,
     InvalidName,
     InvalidOption,
     InvalidPayload,
@@ -58,6 +58,7 @@ __all__ = [
     "NotInstalled",
     "Queue",
     "RawJson",
+    "Retry",
     "StopToken",
     "Store",
     "StoreClosed",

@@ -11,8 +11,8 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._claimer import Claimed
-from ._input import error_text
-from .errors import StoreClosed
+from ._input import error_text, integer
+from .errors import InvalidOption, StoreClosed
 
 if TYPE_CHECKING:
     from .store import Session
@@ -24,10 +24,34 @@ _RETRY_S = 0.5
 _UNSURE_S = 2.0  # by so much later than we may the database see a claim end
 
 
+class Fail(Exception):
+    """Raised by a handler of a Worker: the job can never succeed. Bury it, with this as its error.
+
+    Not an AlkstoreError, as Retry is none: nothing has gone wrong with the queue.
+    """
+
+
+class Retry(Exception):
+    """Raised by a handler of a Worker: try the job again, with this as its error.
+
+    delay_s: in so many seconds, None for after the job's backoff. Any other exception does the
+    same as one without delay_s, but is logged with its traceback, as nobody has foreseen it.
+    Raises InvalidOption.
+    """
+
+    def __init__(self, error: str | None = None, delay_s: int | None = None) -> None:
+        super().__init__(*([] if error is None else [error]))
+        # Here, where it can still be told: afterwards there is nobody to hear it.
+        if delay_s is not None and not 0 <= integer("delay_s", delay_s) < 2**31:
+            raise InvalidOption("invalid_option: delay_s must be from 0 to 2147483647")
+        self.delay_s = delay_s
+
+
 class Outcome(NamedTuple):
     claimed: Claimed
     call: str  # ack, retry or fail
     error: str | None = None
+    delay_s: int | None = None
     not_before: float = 0.0  # of one that has been sent in vain
 
 
@@ -82,6 +106,7 @@ class Outcomes:
 
     def _send(self, session: Session, outcome: Outcome) -> bool | None:
         job = outcome.claimed.job
+        more = {"delay_s": outcome.delay_s} if outcome.call == "retry" else {}
         try:
             return session.accepted(
                 None,
@@ -90,6 +115,7 @@ class Outcomes:
                 job_id=job.id,
                 attempt=job.attempt,
                 error=error_text(outcome.error),
+                **more,
             )
         except StoreClosed:
             raise

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from ._bell import Bell
 from ._claimer import Claimed, Claimer, release
 from ._heartbeats import Heartbeats
-from ._outcomes import Outcome, Outcomes
-from .errors import Fail
+from ._outcomes import Fail, Outcome, Outcomes, Retry
 
 if TYPE_CHECKING:
     from .store import Session
@@ -138,6 +137,8 @@ class Run:
             self._worker.handlers[job.queue](job)
         except Fail as error:
             return Outcome(claimed, "fail", str(error) or None)
+        except Retry as error:
+            return Outcome(claimed, "retry", str(error) or None, error.delay_s)
         except BaseException as error:  # a handler's sys.exit() is no reason to end either
             log.warning(
                 "job %d of %r, attempt %d, failed", job.id, job.queue, job.attempt, exc_info=error

@@ -67,13 +67,6 @@ class Unavailable(AlkstoreError):
     """The database cannot be reached or opened."""
 
 
-class Fail(Exception):
-    """Raised by a handler of a Worker: the job can never succeed. Bury it, with this as its error.
-
-    Not an AlkstoreError: nothing has gone wrong with the queue.
-    """
-
-
 BY_CODE: dict[str, type[AlkstoreError]] = {
     "AK001": InvalidName,
     "AK002": InvalidPayload,

@@ -30,8 +30,9 @@ class Worker:
         alkstore.Worker(store, {"emails": send}, concurrency=8, stop=stop).run()
 
     When the handler returns, the job is acked. When it raises, the job is tried again after its
-    backoff, with the exception as its error; Fail buries it at once. A handler that settles its
-    job itself, as by `job.ack(tx=tx)` in the transaction of its work, just returns.
+    backoff, with the exception as its error; Retry says when, Fail buries it at once. A handler
+    that settles its job itself, as by `job.ack(tx=tx)` in the transaction of its work, just
+    returns.
 
     handlers: by queue, or the name of one. concurrency: how many handlers run at once, each in a
     thread of its own, for all queues together. prefetch: at most how many jobs are claimed ahead
