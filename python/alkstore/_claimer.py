@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ._bell import Bell
 from ._rows import CLAIM_COLUMNS, values
-from .errors import AlkstoreError, InvalidName, InvalidOption, StoreClosed
+from .errors import AlkstoreError, Busy, Unavailable
 from .stop import StopToken
 from .types import JobHandle
 
@@ -66,9 +66,9 @@ class Claimer:
         asked_at = time.monotonic()
         try:
             rows, due_s = session.look(self.queue, self._worker_id, n)
-        except (StoreClosed, InvalidName, InvalidOption):
-            raise
         except Exception as error:
+            if isinstance(error, AlkstoreError) and not isinstance(error, Busy | Unavailable):
+                raise  # what no time will cure
             self.failed(error)
             return []
         self._retry_s = _FIRST_RETRY_S
