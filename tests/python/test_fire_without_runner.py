@@ -12,8 +12,9 @@ import pytest
 
 import alkstore
 from tests.harness.server import Server
-from tests.python.test_scheduler import boundaries, execute, until
+from tests.python.test_scheduler import boundaries, execute
 from tests.python.test_scheduler_doc import blocks
+from tests.python.waiting import until
 
 WATCH, CRON = blocks("sql")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from alkstore import (
 from tests.python.clock import Clock, after
 from tests.python.test_idle import Watched
 from tests.python.test_wake import Listener
+from tests.python.waiting import until
 
 FORBID = {
     "sqlite": """
@@ -76,15 +76,6 @@ def last_errors(store: Store, engine: str) -> dict[str, str | None]:
 def boundaries(store: Store, queue: str = "q") -> list[datetime]:
     """Of all the jobs of a queue, which are claimed by this."""
     return [job.run_at for job in store.queue(queue).claim_batch("w", 100_000)]
-
-
-def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
-    """What the condition gives, once it is true."""
-    give_up_at = time.monotonic() + timeout_s
-    while not (result := condition()):
-        assert time.monotonic() < give_up_at, "it did not come true"
-        time.sleep(0.01)
-    return result
 
 
 # -- the calls ------------------------------------------------------------------------------------
