@@ -15,11 +15,10 @@ ends at SIGTERM or ctrl-C.
 from __future__ import annotations
 
 import argparse
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import alkstore
-from alkstore import LeadershipLost, StopToken, Store
+from alkstore import JobHandle, LeadershipLost, StopToken, Store, Worker
 
 MAINTENANCE = "maintenance"
 
@@ -35,18 +34,14 @@ def fire(store: Store, stop: StopToken) -> None:
 
 def sweep(store: Store, stop: StopToken) -> None:
     """Do the jobs that the schedule enqueues."""
-    maintenance = store.queue(MAINTENANCE)
-    worker_id = f"sweeper {os.getpid()}"
-    while not stop.is_set():
-        job = maintenance.claim_one(worker_id)
-        if job is None:
-            stop.wait(1)
-            continue
+
+    def sweep_queues(job: JobHandle) -> None:
         for queue in job.payload:
             expired, pruned = store.queue(queue).sweep_expired()
             if expired or pruned:
                 print(f"{queue}: {expired} expired, {pruned} deleted", flush=True)
-        job.ack()
+
+    Worker(store, {MAINTENANCE: sweep_queues}, stop=stop).run()
 
 
 def main() -> None:
