@@ -10,6 +10,7 @@ twice, or recorded wrongly. Ctrl-C ends it, and clears away what it made.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import multiprocessing
 import os
 import secrets
@@ -22,13 +23,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
 import alkstore
 
-BATCH = 25
 VISIBILITY_TIMEOUT_S = 3  # short, to see the killed worker's jobs come back
 SPAWN = multiprocessing.get_context("spawn")  # no process inherits another's connections
 
@@ -63,69 +64,40 @@ def files_under(tree: Path) -> list[Path]:
     return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
-class LostClaims(Exception):
-    """Claims of a batch have expired meanwhile: those jobs are for others to do."""
-
-
 def work(target: str, queue_name: str, number: int, stuck: Event) -> None:
-    """One worker process: takes batch after batch until the queue holds nothing at all."""
+    """One worker process, until it is told to stop. The first gets stuck with its twentieth job."""
+    stop = alkstore.StopToken.on_signals(signal.SIGTERM)
+    jobs = itertools.count(1)
     with alkstore.open(target, busy_timeout_s=60) as store:
-        queue = store.queue(queue_name)
         if number != 1:
             stuck.wait(timeout=10)  # or nothing might be left for the first one to get stuck with
-        batches = 0
-        while True:
-            claims = queue.claim_batch(f"worker-{number}", BATCH)
-            batches += bool(claims)
-            if claims and number == 1 and batches == 2:
+
+        def handle(job: alkstore.JobHandle) -> None:
+            if number == 1 and next(jobs) >= 20:
                 stuck.set()
                 multiprocessing.parent_process().join()
-            elif claims:
-                with suppress(LostClaims):
-                    work_on(claims, store, queue)
-            elif queue.next_due() is None:
-                return
-            else:  # a retry has to wait, or others hold claims that may yet expire
-                time.sleep(0.1)
+            fingerprint(job, store)
+
+        alkstore.Worker(store, {queue_name: handle}, concurrency=2, stop=stop).run()
 
 
-def work_on(claims: list[alkstore.JobHandle], store: alkstore.Store, queue: alkstore.Queue) -> None:
-    next_heartbeat = time.monotonic() + VISIBILITY_TIMEOUT_S / 3
-
-    def alive() -> None:
-        nonlocal next_heartbeat
-        if time.monotonic() > next_heartbeat:
-            with store.transaction() as tx:
-                for claim in claims:
-                    claim.heartbeat(tx=tx)
-            next_heartbeat = time.monotonic() + VISIBILITY_TIMEOUT_S / 3
-
-    done, failed = [], []
-    for claim in claims:
-        try:
-            done.append((claim, *fingerprint(claim.payload, alive)))
-        except OSError as error:
-            failed.append((claim, error.strerror))
-    with store.transaction() as tx:  # acks and records become true together, or not at all
-        if queue.ack_batch([claim for claim, *_ in done], tx=tx) < len(done):
-            raise LostClaims
-        rows = [(claim.id, claim.attempt, *result, time.time()) for claim, *result in done]
-        retried = [claim for claim, reason in failed if claim.retry(reason, tx=tx)]
-        rows += [(claim.id, claim.attempt, None, None, time.time()) for claim in retried]
-        mark = "?" if isinstance(tx.connection, sqlite3.Connection) else "%s"
-        insert = f"INSERT INTO {queue.name} VALUES ({', '.join([mark] * 5)})"
-        tx.connection.cursor().executemany(insert, rows)
-
-
-def fingerprint(path: str, alive: Callable[[], None]) -> tuple[str, int]:
-    """SHA-256 and number of line ends, with a sign of life between the pieces of a long file."""
+def fingerprint(job: alkstore.JobHandle, store: alkstore.Store) -> None:
+    """Record a file's SHA-256 and number of line ends, or that it could not be read."""
     digest, lines = hashlib.sha256(), 0
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-            lines += piece.count(b"\n")
-            alive()
-    return digest.hexdigest(), lines
+    try:
+        with open(job.payload, "rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+                lines += piece.count(b"\n")
+    except OSError as error:
+        result, settle = (None, None), partial(job.retry, error.strerror)
+    else:
+        result, settle = (digest.hexdigest(), lines), job.ack
+    with store.transaction() as tx:  # ack and record become true together, or not at all
+        if settle(tx=tx):  # else the claim has expired meanwhile: the job is for another to do
+            mark = "?" if isinstance(tx.connection, sqlite3.Connection) else "%s"
+            insert = f"INSERT INTO {job.queue} VALUES ({', '.join([mark] * 5)})"
+            tx.connection.execute(insert, (job.id, job.attempt, *result, time.time()))
 
 
 class Demo:
@@ -173,7 +145,7 @@ class Demo:
                     worker.start()
             with progress(len(self.paths) - 1) as show:  # the vanished one will never be done
                 done = 0
-                while any(worker.is_alive() for worker in others):
+                while self.queue.next_due():  # also while a claim may expire, a retry be due
                     if stop.wait(0.1):
                         raise KeyboardInterrupt
                     before, [(done,)] = done, self.read("count(sha256)")
@@ -183,6 +155,9 @@ class Demo:
                         first.kill()
                         first.join()
                         print("killed worker 1, which had jobs in hand", flush=True)
+                for worker in others:
+                    worker.terminate()
+                    worker.join()
         finally:
             for worker in workers:
                 worker.kill()

@@ -76,7 +76,6 @@ def test_each_file_is_done_once_though_a_worker_is_killed(
     assert "killed worker 1, which had jobs in hand\n" in done.stdout
     summary = done.stdout[done.stdout.index("files done") :]
     vanished = rf"{re.escape(str(scratch))}/\S+/gone-before-it-was-read"
-    # 25 is a batch, the one that was in the killed worker's hands; more on a machine that stalls.
     expected = rf"""files done       60
 retries          2
 dead letters     1
@@ -87,7 +86,7 @@ problems         0
 """
     found = re.fullmatch(expected, summary)
     assert found, summary
-    assert int(found[1]) >= 25
+    assert int(found[1]) >= 1  # what was in the killed worker's hands
     assert_all_is_cleared_away(scratch, url)
 
 
@@ -150,7 +149,8 @@ def finished(demo: ModuleType, store: alkstore.Store, tree: Path) -> Iterator[An
     """A run whose jobs, one per file, have all been done in this process."""
     with closing(demo.Demo(store)) as run:
         run.enqueue(demo.files_under(tree))
-        demo.work_on(run.queue.claim_batch("worker", 60), store, run.queue)
+        for job in run.queue.claim_batch("worker", 60):
+            demo.fingerprint(job, store)
         yield run
 
 
