@@ -444,33 +444,34 @@ BEGIN
 END;
 
 CREATE VIEW alkstore_next_due(queue, next_due) AS
--- Hop from name to name along each index: a DISTINCT would read every job.
+-- Hop from name to name along each index: a DISTINCT would read every job. The time goes along: a join with the clock would
+-- make tables of it, which cost more than all the rest.
 WITH RECURSIVE
-  ready_queue(queue) AS (
-    SELECT min(queue) FROM __alkstore_job WHERE ready = 1
+  ready_queue(queue, now) AS (
+    SELECT min(queue), (SELECT now FROM __alkstore_clock) FROM __alkstore_job WHERE ready = 1
     UNION ALL
-    SELECT (SELECT min(j.queue) FROM __alkstore_job j WHERE j.ready = 1 AND j.queue > q.queue)
+    SELECT (SELECT min(j.queue) FROM __alkstore_job j WHERE j.ready = 1 AND j.queue > q.queue), q.now
     FROM ready_queue q WHERE q.queue IS NOT NULL),
-  due_queue(queue) AS (
-    SELECT min(queue) FROM __alkstore_job WHERE ready = 0
+  due_queue(queue, now) AS (
+    SELECT min(queue), (SELECT now FROM __alkstore_clock) FROM __alkstore_job WHERE ready = 0
     UNION ALL
-    SELECT (SELECT min(j.queue) FROM __alkstore_job j WHERE j.ready = 0 AND j.queue > q.queue)
+    SELECT (SELECT min(j.queue) FROM __alkstore_job j WHERE j.ready = 0 AND j.queue > q.queue), q.now
     FROM due_queue q WHERE q.queue IS NOT NULL),
   -- Any one that is ready will do: its instant has come. Only after the clock stepped back does the least one matter.
   head(queue, due_at) AS (
     SELECT q.queue, coalesce(
       (SELECT j.due_at FROM __alkstore_job j
-       WHERE j.queue = q.queue AND j.ready = 1 AND j.due_at <= c.now AND (j.expires_at IS NULL OR j.expires_at >= c.now)
+       WHERE j.queue = q.queue AND j.ready = 1 AND j.due_at <= q.now AND (j.expires_at IS NULL OR j.expires_at >= q.now)
        ORDER BY j.priority DESC, j.run_at, j.id LIMIT 1),
       (SELECT min(j.due_at) FROM __alkstore_job j
-       WHERE j.queue = q.queue AND j.ready = 1 AND j.due_at > c.now AND (j.expires_at IS NULL OR j.expires_at >= j.due_at)))
-    FROM ready_queue q, __alkstore_clock c
+       WHERE j.queue = q.queue AND j.ready = 1 AND j.due_at > q.now AND (j.expires_at IS NULL OR j.expires_at >= j.due_at)))
+    FROM ready_queue q
     UNION ALL
     SELECT q.queue,
       (SELECT j.due_at FROM __alkstore_job j
-       WHERE j.queue = q.queue AND j.ready = 0 AND (j.expires_at IS NULL OR j.expires_at >= max(j.due_at, c.now))
+       WHERE j.queue = q.queue AND j.ready = 0 AND (j.expires_at IS NULL OR j.expires_at >= max(j.due_at, q.now))
        ORDER BY j.due_at LIMIT 1)
-    FROM due_queue q, __alkstore_clock c)
+    FROM due_queue q)
 SELECT queue, min(due_at) FROM head WHERE queue IS NOT NULL GROUP BY queue;
 
 CREATE TABLE __alkstore_lock (
