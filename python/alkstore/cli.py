@@ -3,117 +3,77 @@
 from __future__ import annotations
 
 import argparse
-import logging
+import io
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import Sequence
 
-from . import __version__
-from ._sql import ENGINES, SCHEMA_VERSION, installer
-from ._target import install, is_sqlite, open, place
-from .errors import AlkstoreError, InvalidOption, LeadershipLost, NotInstalled
-from .stop import StopToken
+from . import __version__, _cli_change, _cli_look, _cli_setup, _cli_stats
+from ._cli_common import NoSuchJob
+from ._cli_text import printable
+from .errors import AlkstoreError
+
+_GROUPS = (_cli_setup, _cli_stats, _cli_look, _cli_change)
+
+_STATUSES = """\
+alkstore COMMAND --help shows what a command takes, with examples.
+
+exit status:
+  0    done; also when there is nothing to list
+  1    failed: the database cannot be used, or refused what was asked
+  2    wrong usage
+  3    no such job (get, cancel)
+  130  ctrl-C"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit status: 0, 1 when it failed, 2 for wrong usage.
+    """Run a command and return the exit status.
 
-    130 after ctrl-C.
+    0: done. 1: it failed. 2: wrong usage. 3: there is no such job. 130: ctrl-C.
     """
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # no name may stop a list of them
     try:
-        text = options.run(options)
-    except AlkstoreError as error:
-        print(f"alkstore: {error}", file=sys.stderr)
-        return 1
+        for text in options.run(options):
+            print(text)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    try:
-        if text is not None:
-            print(text, flush=True)
     except OSError as error:
         # Python would flush once more at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # the reader has seen enough, as `head` does
             print(f"alkstore: cannot write: {error.strerror}", file=sys.stderr)
         return 1
+    except Exception as error:
+        if not isinstance(error, _failures()):
+            raise
+        ours = isinstance(error, AlkstoreError)  # and so a line, in which a name may hold a break
+        says = str(error) if ours else " ".join(str(error).split())
+        print(f"alkstore: {printable(says)}", file=sys.stderr)
+        return 3 if isinstance(error, NoSuchJob) else 1
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="alkstore", description="A durable job queue in PostgreSQL or SQLite."
+        prog="alkstore",
+        description="A durable job queue in PostgreSQL or SQLite.",
+        epilog=_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"alkstore {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    sql = commands.add_parser("sql", help="print the SQL that installs alkstore")
-    sql.add_argument("engine", choices=ENGINES)
-    sql.set_defaults(run=_sql)
-
-    command = commands.add_parser("install", help="install alkstore into a database")
-    _add_target(command)
-    command.set_defaults(run=_install)
-
-    command = commands.add_parser(
-        "run-schedules", help="fire schedules at their boundaries until SIGTERM or SIGINT"
-    )
-    _add_target(command)
-    command.add_argument(
-        "--ttl",
-        type=int,
-        default=30,
-        metavar="SECONDS",
-        help="how soon another runner takes over from one that crashed (default: 30)",
-    )
-    command.set_defaults(run=_run_schedules)
+    for group in _GROUPS:
+        group.add(commands)
     return parser
 
 
-def _add_target(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "target",
-        nargs="?",
-        default=os.environ.get("ALKSTORE_URL") or None,
-        help="a file path, sqlite:///PATH or postgresql://URL (default: $ALKSTORE_URL)",
-    )
-    command.add_argument(
-        "--schema", default="alkstore", help="the PostgreSQL schema of alkstore (default: alkstore)"
-    )
-
-
-def _target(options: argparse.Namespace) -> str:
-    if options.target is None:
-        raise InvalidOption("name a database, or set ALKSTORE_URL")
-    return str(options.target)
-
-
-def _sql(options: argparse.Namespace) -> str:
-    return installer(options.engine).rstrip("\n")
-
-
-def _install(options: argparse.Namespace) -> str:
-    target = _target(options)
-    where = place(target, options.schema)
-    if where == ":memory:":
-        raise InvalidOption("name a file: a database in memory would be gone at once")
-    where = where.encode(errors="backslashreplace").decode()  # a file's name need not be text
-    if install(target, schema=options.schema):
-        return f"installed alkstore {SCHEMA_VERSION} into {where}"
-    return f"alkstore {SCHEMA_VERSION} is already installed in {where}"
-
-
-def _run_schedules(options: argparse.Namespace) -> None:
-    target = _target(options)
-    where = place(target, options.schema)
-    if is_sqlite(target) and not os.path.exists(where):
-        raise NotInstalled(f"there is no file {where}: a new one would have no schedules to fire")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    stop = StopToken.on_signals()
-    with open(target, schema=options.schema) as store:
-        while not stop.is_set():
-            try:
-                store.run_schedules(stop, ttl_s=options.ttl)
-            except LeadershipLost as error:
-                logging.warning("schedules: %s", error)
+def _failures() -> tuple[type[Exception], ...]:
+    """The package's errors, and what it lets pass of the drivers, such as a missing privilege."""
+    psycopg = sys.modules.get("psycopg")  # which need not be installed
+    return (AlkstoreError, sqlite3.Error, *([psycopg.Error] if psycopg else []))

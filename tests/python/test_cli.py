@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import alkstore
-from alkstore import cli
+from alkstore import _cli_setup, cli
 from alkstore._sql import SCHEMA_VERSION, installer
 from tests.harness.server import free_port
 
@@ -198,7 +198,7 @@ def test_ctrl_c(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     def interrupted(engine: str) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "installer", interrupted)
+    monkeypatch.setattr(_cli_setup, "installer", interrupted)
     assert run(capsys, "sql", "sqlite") == (130, "", "")
 
 

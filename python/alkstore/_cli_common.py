@@ -1,0 +1,105 @@
+"""What the commands share: how they are declared, and how they come to their database."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from textwrap import fill
+from typing import TypeAlias
+
+from ._input import name
+from ._target import is_sqlite, open
+from ._views import Views, check_installed, reading
+from .errors import AlkstoreError, InvalidOption
+from .store import Store
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+# What a command does: it gives the texts to print, each with its lines, or raises.
+Run: TypeAlias = Callable[[argparse.Namespace], Iterable[str]]
+
+DEFAULT_SCHEMA = "alkstore"
+
+
+class NoSuchJob(AlkstoreError):
+    """The command names a job that is not there; it has an exit status of its own."""
+
+
+def add_command(
+    commands: Commands, name: str, run: Run, does: str, examples: Sequence[str]
+) -> argparse.ArgumentParser:
+    """Declare a command. Its arguments, and how to name its database, are still to be added."""
+    command = commands.add_parser(
+        name,
+        help=does,
+        description=fill(f"{does[0].upper()}{does[1:]}.", 79),
+        epilog="\n  ".join(["examples:", *examples]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+def add_url(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--url",
+        metavar="TARGET",
+        help="a file path, sqlite:///PATH or postgresql://URL (default: $ALKSTORE_URL)",
+    )
+    command.add_argument(
+        "--schema",
+        default=DEFAULT_SCHEMA,
+        help=f"the PostgreSQL schema of alkstore (default: {DEFAULT_SCHEMA})",
+    )
+
+
+def add_target(command: argparse.ArgumentParser) -> None:
+    """For a command that takes nothing else: the target without --url as well."""
+    command.add_argument("target", nargs="?", metavar="TARGET", help="the same as --url TARGET")
+    add_url(command)
+
+
+def add_json(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument("--json", action="store_true", help=f"for machines: {what}")
+
+
+def add_queue(command: argparse.ArgumentParser) -> None:
+    command.add_argument("queue", metavar="QUEUE", help="the name of the queue")
+
+
+def add_job(command: argparse.ArgumentParser) -> None:
+    add_queue(command)
+    command.add_argument("job_id", metavar="ID", type=int, help="the job_id of the job")
+
+
+def target(options: argparse.Namespace) -> str:
+    """The database that the command line names, or the environment."""
+    positional: str | None = getattr(options, "target", None)
+    if positional is not None and options.url is not None:
+        raise InvalidOption("name one database: TARGET, or --url TARGET")
+    named = positional if options.url is None else options.url
+    found: str | None = os.environ.get("ALKSTORE_URL") or None if named is None else named
+    if found is None:
+        raise InvalidOption("name a database, or set ALKSTORE_URL")
+    if is_sqlite(found) and options.schema != DEFAULT_SCHEMA:
+        raise InvalidOption("--schema is for PostgreSQL: an SQLite file has no schemas")
+    return found
+
+
+def opened(options: argparse.Namespace) -> Store:
+    """The store, which must be there: a wrong path must not become a new file."""
+    where = target(options)
+    check_installed(where, options.schema)
+    return open(where, schema=options.schema)
+
+
+def views(options: argparse.Namespace) -> AbstractContextManager[Views]:
+    return reading(target(options), options.schema)
+
+
+def queue_name(options: argparse.Namespace) -> str:
+    """The queue to look at; any name that text can be."""
+    return name("queue", options.queue)

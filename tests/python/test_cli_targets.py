@@ -1,0 +1,247 @@
+"""Which database a command works on; and none is made or changed by a look."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import alkstore
+from alkstore import cli
+from tests.python.test_cli import failure, run
+from tests.python.test_privileges_pg import Roles, roles
+
+__all__ = ["roles"]  # the fixture
+
+QUEUE_COMMANDS = [
+    ("stats",),
+    ("jobs", "q"),
+    ("dead", "q"),
+    ("get", "q", "1"),
+    ("enqueue", "q", "1"),
+    ("cancel", "q", "1"),
+    ("sweep", "q"),
+]
+NEED_ALKSTORE = [*QUEUE_COMMANDS, ("run-schedules",)]
+ALL = [*NEED_ALKSTORE, ("install",)]
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command."""
+    [commands] = (
+        action for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    return dict(commands.choices)
+
+
+@pytest.fixture(autouse=True)
+def no_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ALKSTORE_URL", raising=False)
+
+
+def test_every_command_is_tested_here() -> None:
+    assert {command[0] for command in ALL} == set(parsers()) - {"sql"}
+
+
+@pytest.mark.parametrize("command", QUEUE_COMMANDS, ids=" ".join)
+def test_url_and_schema(
+    capsys: pytest.CaptureFixture[str], target: str, engine: str, command: tuple[str, ...]
+) -> None:
+    schema = ("--schema", "Jobs-%'\"2") if engine == "postgres" else ()
+    alkstore.install(target, schema=schema[1] if schema else "alkstore")
+    with alkstore.open(target, schema=schema[1] if schema else "alkstore") as store:
+        store.queue("q").enqueue(1)
+    status, output, error = run(capsys, *command, "--url", target, *schema)
+    assert (status, error) == (0, "")
+    assert output
+
+
+def test_install_takes_the_target_either_way(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path
+) -> None:
+    assert run(capsys, "install", "--url", str(sqlite_path))[0] == 0
+    assert sqlite_path.exists()
+    says = "alkstore: name one database: TARGET, or --url TARGET\n"
+    for command in ("install", "run-schedules"):
+        assert failure(capsys, command, "a.db", "--url", "b.db") == says
+
+
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
+def test_no_target(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    assert failure(capsys, *command) == "alkstore: name a database, or set ALKSTORE_URL\n"
+
+
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
+def test_sqlite_has_no_schemas(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path, command: tuple[str, ...]
+) -> None:
+    says = "alkstore: --schema is for PostgreSQL: an SQLite file has no schemas\n"
+    assert failure(capsys, *command, "--url", str(sqlite_path), "--schema", "jobs") == says
+    assert not sqlite_path.exists()
+
+
+@pytest.mark.parametrize("command", NEED_ALKSTORE, ids=" ".join)
+def test_only_install_makes_a_file(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path, command: tuple[str, ...]
+) -> None:
+    for path in (sqlite_path, sqlite_path.with_name("100%#?.db")):
+        assert failure(capsys, *command, "--url", str(path)) == (
+            f"alkstore: there is no file {path}: only `alkstore install` makes one\n"
+        )
+        assert list(sqlite_path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", NEED_ALKSTORE, ids=" ".join)
+def test_only_install_installs(
+    capsys: pytest.CaptureFixture[str],
+    sqlite_path: Path,
+    empty_pg_url: str,
+    command: tuple[str, ...],
+) -> None:
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    before = sqlite_path.read_bytes()
+    assert failure(capsys, *command, "--url", str(sqlite_path)) == (
+        f"alkstore: there is no alkstore in {sqlite_path}: run `alkstore install`\n"
+    )
+    assert sqlite_path.read_bytes() == before
+    error = failure(capsys, *command, "--url", empty_pg_url)
+    assert error.startswith("alkstore: the database has no alkstore in schema alkstore; ")
+
+
+@pytest.mark.parametrize("command", NEED_ALKSTORE, ids=" ".join)
+def test_what_is_no_database(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("no database\n" * 200)
+    says = "as an SQLite database: file is not a database\n"
+    assert failure(capsys, *command, "--url", str(file)).endswith(says)
+    assert str(tmp_path) in failure(capsys, *command, "--url", str(tmp_path))
+    file.unlink()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE VIEW alkstore_version(version) AS SELECT '9.9.9'")
+    assert "9.9.9" in failure(capsys, *command, "--url", str(file))
+
+
+@pytest.mark.parametrize("command", QUEUE_COMMANDS[:4], ids=" ".join)
+def test_a_look_leaves_the_file_as_it_is(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path, command: tuple[str, ...]
+) -> None:
+    alkstore.install(sqlite_path)  # and no WAL, into which alkstore.open would turn it
+    with closing(sqlite3.connect(sqlite_path)) as connection, connection:
+        connection.execute("INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1')")
+    sqlite_path.chmod(0o400)
+    before = sqlite_path.read_bytes()
+    assert run(capsys, *command, "--url", str(sqlite_path))[0] == 0
+    assert sqlite_path.read_bytes() == before
+    assert list(sqlite_path.parent.iterdir()) == [sqlite_path]
+
+
+def test_text_that_is_not_utf8(capsys: pytest.CaptureFixture[str], sqlite_path: Path) -> None:
+    alkstore.install(sqlite_path)
+    sql = "INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', CAST(x'22ff22' AS TEXT))"
+    with closing(sqlite3.connect(sqlite_path)) as connection, connection:
+        connection.execute(sql)
+    for command in (("jobs", "q"), ("get", "q", "1")):
+        status, output, _ = run(capsys, *command, "--url", str(sqlite_path))
+        assert (status, output.splitlines()[-1][-8:]) == (0, '"\\udcff"')
+        _, output, _ = run(capsys, *command, "--json", "--url", str(sqlite_path))
+        assert '"payload": "\\"\\udcff\\""' in output
+
+
+def test_output_in_an_encoding_that_lacks_a_character(sqlite_path: Path) -> None:
+    with alkstore.open(sqlite_path) as store:
+        store.queue("中").enqueue(1)
+    done = subprocess.run(
+        [sys.executable, "-m", "alkstore", "stats", "--url", sqlite_path],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.splitlines()[1].startswith(b"\\u4e2d ")
+
+
+@pytest.mark.parametrize("command", QUEUE_COMMANDS, ids=" ".join)
+def test_a_role_that_may_not(
+    capsys: pytest.CaptureFixture[str], roles: Roles, command: tuple[str, ...]
+) -> None:
+    with alkstore.open(roles.pg_url) as store:
+        store.queue("q").enqueue(1)
+    error = failure(capsys, *command, "--url", roles.create("stranger"))
+    assert error.endswith(": permission denied for schema alkstore\n")
+    assert run(capsys, *command, "--url", roles.create("operator"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *[("jobs", "q", "--limit"), ("jobs", "q", "--limit", "1", "--all"), ("jobs",)],
+        *[("jobs", "q", "--limit", "-1"), ("jobs", "q", "--limit", "x"), ("dead", "q", "--al")],
+        *[("get", "q"), ("get", "q", "x"), ("cancel", "q"), ("sweep",), ("enqueue", "q")],
+        *[("stats", "--watch", text) for text in ("0", "-1", "nan", "inf", "x")],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    status, output, error = run(capsys, *command)
+    assert (status, output) == (2, "")
+    assert error.startswith("usage: alkstore ")
+
+
+def test_a_name_that_looks_like_an_option(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path
+) -> None:
+    alkstore.install(sqlite_path)
+    url = ("--url", str(sqlite_path))
+    assert run(capsys, "enqueue", *url, "--", "--all", "1") == (0, "1\n", "")
+    assert run(capsys, "get", *url, "--", "--all", "1")[0] == 0
+
+
+def test_each_help_has_examples_that_are_right(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, parser in parsers().items():
+        status, output, _ = run(capsys, name, "--help")
+        assert status == 0
+        assert max(map(len, output.splitlines())) <= 80
+        _, _, examples = output.partition("\nexamples:\n")
+        assert examples
+        for example in examples.splitlines():
+            command, *_ = re.split(r" [|<] ", example)
+            program, first, *arguments = shlex.split(command)
+            assert (program, first) == ("alkstore", name)
+            parser.parse_args(arguments)
+
+
+def test_an_unread_list_keeps_no_transaction_open(target: str, engine: str) -> None:
+    with alkstore.open(target) as store:
+        store.queue("q").enqueue_batch(["x" * 2000] * 1000)  # more than a pipe takes
+    command = [sys.executable, "-m", "alkstore", "jobs", "q", "--all", "--json", "--url", target]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert process.poll() is None
+        if engine == "postgres":
+            sql = """
+                SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()
+                  AND backend_type = 'client backend'"""
+            with psycopg.connect(target) as connection:
+                assert connection.execute(sql).fetchall() == [(0,)]
+        else:
+            with closing(sqlite3.connect(target, timeout=0)) as connection:
+                connection.execute("CREATE TABLE mine (x)")
+                rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                assert rows == [(0, 0, 0)]
+        assert len(process.stdout.read().splitlines()) == 999
+    assert process.returncode == 0
