@@ -10,12 +10,12 @@ import sqlite3
 import sys
 from collections.abc import Sequence
 
-from . import __version__, _cli_change, _cli_look, _cli_setup, _cli_stats
+from . import __version__, _cli_change, _cli_look, _cli_setup, _cli_stats, _cli_work
 from ._cli_common import NoSuchJob
 from ._cli_text import printable
 from .errors import AlkstoreError
 
-_GROUPS = (_cli_setup, _cli_stats, _cli_look, _cli_change)
+_GROUPS = (_cli_setup, _cli_work, _cli_stats, _cli_look, _cli_change)
 
 _STATUSES = """\
 alkstore COMMAND --help shows what a command takes, with examples.
@@ -25,7 +25,7 @@ exit status:
   1    failed: the database cannot be used, or refused what was asked
   2    wrong usage
   3    no such job (get, cancel)
-  130  ctrl-C"""
+  130  ctrl-C; work and run-schedules come to an orderly end at it, and give 0"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

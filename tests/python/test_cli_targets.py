@@ -31,7 +31,7 @@ QUEUE_COMMANDS = [
     ("cancel", "q", "1"),
     ("sweep", "q"),
 ]
-NEED_ALKSTORE = [*QUEUE_COMMANDS, ("run-schedules",)]
+NEED_ALKSTORE = [*QUEUE_COMMANDS, ("run-schedules",), ("work", "q", "--exec", "true")]
 ALL = [*NEED_ALKSTORE, ("install",)]
 
 

@@ -1,0 +1,156 @@
+"""`alkstore work`: a real process, its commands, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from alkstore import Store
+from tests.python.test_cli import failure, run
+from tests.python.waiting import until
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(target: str, store: Store) -> Iterator[Start]:
+    """Starts `alkstore work q --exec …`; what still runs is killed in the end."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(command: str, *options: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "alkstore", "work", "q", "--exec", command, *options],
+            env=os.environ | {"ALKSTORE_URL": target},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def stopped(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit status and outputs after a SIGTERM."""
+    process.send_signal(signal.SIGTERM)
+    output, error = process.communicate(timeout=30)
+    return process.returncode, output, error
+
+
+def test_each_job_is_given_to_the_command(store: Store, start: Start) -> None:
+    queue = store.queue("q")
+    job_ids = queue.enqueue_batch([{"to": n} for n in range(5)])
+    process = start("cat; echo")
+    until(lambda: all(queue.get_job(job_id) is None for job_id in job_ids))
+    status, output, error = stopped(process)
+    assert (status, output.splitlines()) == (0, [f'{{"to": {n}}}' for n in range(5)])
+    assert " at work on queue 'q'\n" in error
+
+
+def test_a_failing_command_is_tried_again_and_tells_why(store: Store, start: Start) -> None:
+    queue = store.queue("q", max_attempts=2, backoff_base_s=1)
+    job_id = queue.enqueue(1)
+    process = start("echo attempt $ALKSTORE_ATTEMPT >&2; exit 1", "--worker-id", "host-1")
+
+    def dead() -> bool:
+        job = queue.get_job(job_id)
+        return job is not None and job.state == "dead"
+
+    until(dead)
+    job = queue.get_job(job_id)
+    assert job is not None
+    assert (job.attempts, job.last_error, job.worker_id) == (2, "attempt 2", "host-1")
+    status, output, error = stopped(process)
+    assert (status, output) == (0, "")
+    lines = error.splitlines()
+    assert lines[0].endswith("worker host-1: at work on queue 'q'")
+    assert lines[1:] == ["attempt 1", "attempt 2"]  # and nothing else, no traceback
+
+
+def test_a_stop_lets_the_command_finish(store: Store, start: Start, tmp_path: Path) -> None:
+    queue = store.queue("q", visibility_timeout_s=1)
+    job_id = queue.enqueue(1)
+    waiting = queue.enqueue(2)
+    began, go_on = tmp_path / "began", tmp_path / "go-on"
+    process = start(f"touch {began}; while ! test -e {go_on}; do sleep 0.05; done")
+    until(began.exists)
+    process.send_signal(signal.SIGTERM)
+    expiry = queue.get_job(job_id).claim_expires_at
+
+    def prolonged() -> bool:
+        return queue.get_job(job_id).claim_expires_at > expiry
+
+    until(prolonged)  # a heartbeat, though the stop was given
+    go_on.touch()
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert queue.get_job(job_id) is None
+    job = queue.get_job(waiting)
+    assert (job.state, job.attempts - job.released) == ("pending", 0)
+
+
+@pytest.mark.parametrize("way", ["at the end of the drain", "at a second signal"])
+def test_what_does_not_finish_is_killed_and_handed_back(
+    way: str, store: Store, start: Start, tmp_path: Path
+) -> None:
+    queue = store.queue("q")
+    job_id = queue.enqueue(1)
+    pid = tmp_path / "pid"
+    command = f"sleep 600 & echo $! > {tmp_path}/new; mv {tmp_path}/new {pid}; wait"
+    process = start(command, "--drain", "0.1" if way == "at the end of the drain" else "600")
+    until(pid.exists)
+    process.send_signal(signal.SIGTERM)
+    while way == "at a second signal" and process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == (0 if way == "at the end of the drain" else 128 + signal.SIGTERM)
+    until(lambda: not Path("/proc", pid.read_text().strip()).exists())
+    job = queue.get_job(job_id)
+    assert (job.state, job.attempts, job.released, job.retry_error) == ("pending", 1, 1, None)
+
+
+def test_ctrl_c_is_a_stop_too_and_does_not_reach_the_command(
+    store: Store, start: Start, tmp_path: Path
+) -> None:
+    queue = store.queue("q")
+    job_id = queue.enqueue(1)
+    began, go_on = tmp_path / "began", tmp_path / "go-on"
+    process = start(
+        f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {began};"
+        f" while ! test -e {go_on}; do sleep 0.05; done"
+    )
+    until(began.exists)
+    assert os.getsid(int(began.read_text())) != os.getsid(process.pid)
+    process.send_signal(signal.SIGINT)
+    go_on.touch()
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert queue.get_job(job_id) is None
+
+
+@pytest.fixture
+def signals_as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals_as_before")
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], store: Store, target: str) -> None:
+    assert run(capsys, "work", "q", "--url", target)[0] == 2
+    for option in (["--concurrency", "0"], ["--poll", "0"], ["--drain", "-1"]):
+        error = failure(capsys, "work", "q", "--exec", "true", *option, "--url", target)
+        assert error.startswith(f"alkstore: invalid_option: {option[0][2:]}")
+    error = failure(capsys, "work", "__alkstore_x", "--exec", "true", "--url", target)
+    assert error.startswith("alkstore: invalid_name: ")
