@@ -31,6 +31,7 @@ from .errors import (
     VersionMismatch,
 )
 from .locks import Lock
+from .outbox import Outbox
 from .queue import Queue
 from .stop import StopToken
 from .store import Store
@@ -56,6 +57,7 @@ __all__ = [
     "LockHeld",
     "LockLost",
     "NotInstalled",
+    "Outbox",
     "Queue",
     "RawJson",
     "Retry",

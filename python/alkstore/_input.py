@@ -14,6 +14,8 @@ from typing import Any
 from ._rows import EPOCH
 from .errors import InvalidName, InvalidOption, InvalidPayload, InvalidSpec
 
+OUTBOX_PREFIX = "__alkstore_outbox_"  # of the queue behind an outbox
+
 
 def integer(option: str, value: int) -> int:
     """A whole number that fits 64 bits."""
@@ -51,17 +53,32 @@ def name(what: str, value: str) -> str:
     return value
 
 
-def public_name(what: str, value: str) -> str:
-    """A name that the engines accept: the one rule said twice, since asking SQL is not possible.
+def sized_name(what: str, value: str, longest: int = 255) -> str:
+    """A name that the engines accept, as far as it may be one of theirs: the rule said twice.
 
-    No call is open to producers and workers alike, and a write lock is too much for a name.
+    Asking SQL is not possible: no call is open to producers and workers alike, and a write lock is
+    too much for a name.
     """
     size = len(name(what, value).encode())
-    if not 1 <= size <= 255:
-        raise InvalidName(f"invalid_name: {what} must be text of 1 to 255 bytes, it has {size}")
-    if value.startswith("__alkstore_"):
+    if not 1 <= size <= longest:
+        raise InvalidName(
+            f"invalid_name: {what} must be text of 1 to {longest} bytes, it has {size}"
+        )
+    return value
+
+
+def public_name(what: str, value: str, longest: int = 255) -> str:
+    """A name that callers may give."""
+    if sized_name(what, value, longest).startswith("__alkstore_"):
         raise InvalidName(f"invalid_name: {what} must not start with the reserved __alkstore_")
     return value
+
+
+def target(queue: str) -> tuple[str, str]:
+    """By which argument a call that adds or claims jobs names a queue, and its value."""
+    if queue.startswith(OUTBOX_PREFIX):
+        return "outbox", queue.removeprefix(OUTBOX_PREFIX)
+    return "queue", queue
 
 
 def spec_text(spec: str) -> str:

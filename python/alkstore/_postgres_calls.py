@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -11,21 +11,26 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from . import _postgres_connection as pg
-from ._input import RawJson, payload_text
+from ._input import RawJson, payload_text, target
 from ._postgres_schedules import PostgresSchedules
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from .errors import Busy
 from .types import Transaction
 
-# Casts, so that a call finds its function whatever Python types the values have.
-_OPTIONS = """
-    delay_s => %(delay_s)s::bigint, run_at => to_timestamp(%(run_at)s::bigint),
-    priority => %(priority)s::bigint, expires_s => %(expires_s)s::bigint,
-    max_attempts => %(max_attempts)s::bigint,
-    visibility_timeout_s => %(visibility_timeout_s)s::bigint,
-    backoff_base_s => %(backoff_base_s)s::bigint,
-    dead_letter_retention_s => %(dead_letter_retention_s)s::bigint"""
-_TEXT_ARGUMENTS = ("queue", "error", "name", "owner")
+# With casts, so that a call finds its function whatever Python types the values have.
+_ARGUMENTS = {"run_at": "to_timestamp(%(run_at)s::bigint)"} | {
+    name: f"%({name})s::text" for name in ("queue", "error", "name", "owner")
+}
+
+
+def _function(call: str, queue: str) -> tuple[str, str]:
+    """The function for a queue or an outbox, and the name to call it with."""
+    kind, name = target(queue)
+    return (call if kind == "queue" else f"outbox_{call}"), name
+
+
+def _arguments(names: Iterable[str]) -> str:
+    return ", ".join(f"{name} => {_ARGUMENTS.get(name, f'%({name})s::bigint')}" for name in names)
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -47,8 +52,10 @@ class PostgresCalls(PostgresSchedules):
     def enqueue(
         self, tx: object, queue: str, payload: Any, options: Mapping[str, int | None]
     ) -> int:
-        sql = f"SELECT alkstore.enqueue(%(queue)s::text, %(payload)s::text, {_OPTIONS})"
-        values = {"queue": queue, "payload": payload_text(payload), **options}
+        function, name = _function("enqueue", queue)
+        sql = f"""
+            SELECT alkstore.{function}(%(queue)s::text, %(payload)s::text, {_arguments(options)})"""
+        values = {"queue": name, "payload": payload_text(payload), **options}
         [(job_id,)] = self._call(tx, sql, values)
         return int(job_id)
 
@@ -62,19 +69,22 @@ class PostgresCalls(PostgresSchedules):
             # one call for each, still one statement: the order is that of the sorted rows.
             values["payloads"] = texts
             sql = f"""
-                SELECT alkstore.enqueue(%(queue)s::text, p.payload, {_OPTIONS})
+                SELECT alkstore.enqueue(%(queue)s::text, p.payload, {_arguments(options)})
                 FROM unnest(%(payloads)s::text[]) WITH ORDINALITY AS p(payload, position)
                 ORDER BY p.position"""
         else:
             values["payloads"] = f"[{', '.join(texts)}]"
-            sql = f"SELECT alkstore.enqueue_batch(%(queue)s::text, %(payloads)s::text, {_OPTIONS})"
+            sql = f"""
+                SELECT alkstore.enqueue_batch(
+                    %(queue)s::text, %(payloads)s::text, {_arguments(options)})"""
         return [job_id for (job_id,) in self._call(tx, sql, values)]
 
     def claim(self, tx: object, queue: str, worker_id: str, n: int | None) -> list[Sequence[Any]]:
+        function, name = _function("claim", queue)
         sql = f"""
             SELECT {_columns(CLAIM_COLUMNS)}
-            FROM alkstore.claim(%s::text, %s::text, n => %s::bigint)"""
-        return list(self._call(tx, sql, (queue, worker_id, n)))
+            FROM alkstore.{function}(%s::text, %s::text, n => %s::bigint)"""
+        return list(self._call(tx, sql, (name, worker_id, n)))
 
     def look(self, queue: str, worker_id: str, n: int) -> tuple[list[Sequence[Any]], float | None]:
         """Claim; without a job also the seconds to next_due."""
@@ -83,11 +93,14 @@ class PostgresCalls(PostgresSchedules):
 
     def accepted(self, tx: object, call: str, **arguments: str | int | None) -> bool:
         """Run a call that answers true or false."""
-        named = ", ".join(
-            f"{name} => %({name})s::{'text' if name in _TEXT_ARGUMENTS else 'bigint'}"
-            for name in arguments
-        )
-        [(answer,)] = self._call(tx, f"SELECT alkstore.{call}({named})", arguments)
+        sql = f"SELECT alkstore.{call}({_arguments(arguments)})"
+        [(answer,)] = self._call(tx, sql, arguments)
+        return bool(answer)
+
+    def cancel(self, tx: object, queue: str, job_id: int) -> bool:
+        function, name = _function("cancel", queue)
+        sql = f"SELECT alkstore.{function}(%s::text, %s::bigint)"
+        [(answer,)] = self._call(tx, sql, (name, job_id))
         return bool(answer)
 
     def settle(
@@ -121,8 +134,9 @@ class PostgresCalls(PostgresSchedules):
         return rows[0] if rows else None
 
     def sweep_expired(self, tx: object, queue: str) -> tuple[int, int]:
-        sql = "SELECT expired, pruned FROM alkstore.sweep_expired(%s::text)"
-        [(expired, pruned)] = self._call(tx, sql, (queue,))
+        function, name = _function("sweep_expired", queue)
+        sql = f"SELECT expired, pruned FROM alkstore.{function}(%s::text)"
+        [(expired, pruned)] = self._call(tx, sql, (name,))
         return expired, pruned
 
     def next_due(self, tx: object, queue: str) -> int | None:

@@ -6,25 +6,23 @@ import json
 import sqlite3
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from ._input import payload_text
+from ._input import payload_text, target
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from ._sqlite_connection import rows
 from ._sqlite_errors import errors_by_code
 from ._sqlite_schedules import SqliteSchedules
 from .types import Transaction
 
-_ENQUEUE = """
-    INSERT INTO alkstore_enqueue(
-        queue, payload, delay_s, run_at, priority, expires_s, max_attempts,
-        visibility_timeout_s, backoff_base_s, dead_letter_retention_s)
-    SELECT
-        :queue, {payload}, :delay_s, :run_at, :priority, :expires_s, :max_attempts,
-        :visibility_timeout_s, :backoff_base_s, :dead_letter_retention_s
-    {source} RETURNING job_id"""
+
+def _enqueue(arguments: Iterable[str], payload: str = ":payload", source: str = "") -> str:
+    names = tuple(arguments)
+    return f"""
+        INSERT INTO alkstore_enqueue(payload, {", ".join(names)})
+        SELECT {payload}, {", ".join(f":{name}" for name in names)} {source} RETURNING job_id"""
 
 
 class SqliteCalls(SqliteSchedules):
@@ -36,26 +34,29 @@ class SqliteCalls(SqliteSchedules):
     def enqueue(
         self, tx: object, queue: str, payload: Any, options: Mapping[str, int | None]
     ) -> int:
-        sql = _ENQUEUE.format(payload=":payload", source="")
-        values = {"queue": queue, "payload": payload_text(payload), **options}
-        [(job_id,)] = self._call(tx, sql, values)
+        kind, name = target(queue)
+        arguments = {kind: name, **options}
+        values = {"payload": payload_text(payload), **arguments}
+        [(job_id,)] = self._call(tx, _enqueue(arguments), values)
         return int(job_id)
 
     def enqueue_batch(
         self, tx: object, queue: str, payloads: Sequence[Any], options: Mapping[str, int | None]
     ) -> list[int]:
         # As JSON strings, each text stays exact, and any number of them is one statement.
-        sql = _ENQUEUE.format(payload="value", source="FROM json_each(:payloads)")
+        arguments = {"queue": queue, **options}
+        sql = _enqueue(arguments, "value", "FROM json_each(:payloads)")
         texts = json.dumps([payload_text(payload) for payload in payloads])
-        rows = self._call(tx, sql, {"queue": queue, "payloads": texts, **options})
+        rows = self._call(tx, sql, {"payloads": texts, **arguments})
         return sorted(job_id for (job_id,) in rows)  # ids ascend, RETURNING promises no order
 
     def claim(self, tx: object, queue: str, worker_id: str, n: int | None) -> list[list[Any]]:
         # The jobs within the same statement: no other claim can come between.
-        sql = """
-            INSERT INTO alkstore_claim(queue, worker_id, n) VALUES (?, ?, ?)
+        kind, name = target(queue)
+        sql = f"""
+            INSERT INTO alkstore_claim({kind}, worker_id, n) VALUES (?, ?, ?)
             RETURNING (SELECT jobs FROM alkstore_claimed_json)"""
-        [(jobs,)] = self._call(tx, sql, (queue, worker_id, n))
+        [(jobs,)] = self._call(tx, sql, (name, worker_id, n))
         return [[job[column] for column in CLAIM_COLUMNS] for job in json.loads(jobs)]
 
     def look(self, queue: str, worker_id: str, n: int) -> tuple[list[list[Any]], float | None]:
@@ -69,6 +70,10 @@ class SqliteCalls(SqliteSchedules):
         marks = ", ".join("?" * len(arguments))
         sql = f"INSERT INTO alkstore_{call}({columns}) VALUES ({marks}) RETURNING 1"
         return bool(self._call(tx, sql, tuple(arguments.values())))
+
+    def cancel(self, tx: object, queue: str, job_id: int) -> bool:
+        kind, name = target(queue)
+        return self.accepted(tx, "cancel", **{kind: name}, job_id=job_id)
 
     def settle(
         self, call: str, queue: str, claims: Sequence[tuple[int, int]]
@@ -98,10 +103,11 @@ class SqliteCalls(SqliteSchedules):
         return json.loads(rows[0][0]) if rows else None
 
     def sweep_expired(self, tx: object, queue: str) -> tuple[int, int]:
-        sql = """
-            INSERT INTO alkstore_sweep_expired(queue) VALUES (?)
+        kind, name = target(queue)
+        sql = f"""
+            INSERT INTO alkstore_sweep_expired({kind}) VALUES (?)
             RETURNING (SELECT expired FROM alkstore_swept), (SELECT pruned FROM alkstore_swept)"""
-        [(expired, pruned)] = self._call(tx, sql, (queue,))
+        [(expired, pruned)] = self._call(tx, sql, (name,))
         return expired, pruned
 
     def next_due(self, tx: object, queue: str) -> int | None:

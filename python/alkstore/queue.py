@@ -7,18 +7,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ._claimer import consume
-from ._input import integer, integer_or_none, name, public_name, seconds, unix_seconds
-from ._rows import CLAIM_COLUMNS, JOB_COLUMNS, instant, values
+from ._input import integer, integer_or_none, name, public_name, seconds
+from ._jobs import Jobs
+from ._rows import CLAIM_COLUMNS, instant, values
 from .errors import InvalidOption
 from .stop import StopToken
-from .types import JobHandle, JobRecord, Swept
+from .types import JobHandle
 
 if TYPE_CHECKING:
     from .store import Store
     from .types import Tx
 
 
-class Queue:
+class Queue(Jobs):
     """A named queue of a store, made by Store.queue().
 
     Where a method takes `tx`, it is a Transaction of the store or a connection of your own
@@ -49,31 +50,9 @@ class Queue:
             ),
         }
 
-    def __repr__(self) -> str:
-        return f"<alkstore.Queue {self.name!r}>"
-
-    def enqueue(
-        self,
-        payload: Any,
-        *,
-        delay_s: int | None = None,
-        run_at: datetime | None = None,
-        priority: int | None = 0,
-        expires_s: int | None = None,
-        max_attempts: int | None = None,
-        tx: Tx | None = None,
-    ) -> int:
-        """Add a job and return its id. SQL: enqueue.
-
-        payload: a value that json can encode, or RawJson text. delay_s: seconds before it may be
-        claimed; wins over run_at, an aware datetime, cut to whole seconds. priority: higher first.
-        expires_s: seconds from now, after which it is not handed out any more. max_attempts: in
-        place of the queue's.
-
-        Raises InvalidPayload, InvalidOption.
-        """
-        options = self._options(delay_s, run_at, priority, expires_s, max_attempts)
-        return self._store._engine.enqueue(tx, self.name, payload, options)
+    @property
+    def _queue(self) -> str:
+        return self.name
 
     def enqueue_batch(
         self,
@@ -156,51 +135,9 @@ class Queue:
                 attempts.append(None)
         return self._store._engine.ack_batch(tx, self.name, ids, attempts)
 
-    def cancel(self, job_id: int, *, tx: Tx | None = None) -> bool:
-        """Delete a live job, pending or processing. False: there is none. SQL: cancel.
-
-        Raises InvalidOption.
-        """
-        job_id = integer("job_id", job_id)
-        return self._store._engine.accepted(tx, "cancel", queue=self.name, job_id=job_id)
-
-    def get_job(self, job_id: int, tx: Tx | None = None) -> JobRecord | None:
-        """Read a job, live or dead. None: it was acked, cancelled, pruned, or never was here.
-
-        SQL: get_job. Raises InvalidOption.
-        """
-        row = self._store._engine.get_job(tx, self.name, integer("job_id", job_id))
-        return None if row is None else JobRecord(*values(JOB_COLUMNS, row))
-
-    def sweep_expired(self, *, tx: Tx | None = None) -> Swept:
-        """Bury the jobs past their expires_at, delete the dead ones past their retention.
-
-        Returns both counts. SQL: sweep_expired.
-        """
-        return Swept(*self._store._engine.sweep_expired(tx, self.name))
-
     def next_due(self, *, tx: Tx | None = None) -> datetime | None:
         """When a claim will next find a job: not in the future when one is ready now.
 
         None: never, unless something is enqueued or handed back. SQL: next_due.
         """
         return instant(self._store._engine.next_due(tx, self.name))
-
-    def _options(
-        self,
-        delay_s: int | None,
-        run_at: datetime | None,
-        priority: int | None,
-        expires_s: int | None,
-        max_attempts: int | None,
-    ) -> dict[str, int | None]:
-        options = {
-            **self._stamps,
-            "delay_s": integer_or_none("delay_s", delay_s),
-            "run_at": unix_seconds("run_at", run_at),
-            "priority": integer_or_none("priority", priority),
-            "expires_s": integer_or_none("expires_s", expires_s),
-        }
-        if max_attempts is not None:
-            options["max_attempts"] = integer_or_none("max_attempts", max_attempts)
-        return options

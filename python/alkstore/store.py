@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .errors import StoreClosed
 from .locks import LockCalls
+from .outbox import Outbox
 from .queue import Queue
 from .scheduler import SchedulerCalls
 from .types import Transaction
@@ -62,6 +63,14 @@ class Store(SchedulerCalls, LockCalls):
             backoff_base_s=backoff_base_s,
             dead_letter_retention_s=dead_letter_retention_s,
         )
+
+    def outbox(self, name: str) -> Outbox:
+        """An outbox: messages to another system that go out if, and only if, you commit.
+
+        No call is made. An outbox and a queue of one name have nothing in common.
+        Raises InvalidName, also for a name of more than 237 bytes.
+        """
+        return Outbox(self, name)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

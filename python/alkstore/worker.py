@@ -6,18 +6,22 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ._input import integer, name, public_name, seconds
+from ._input import integer, public_name, seconds, sized_name
+from ._jobs import Jobs
 from ._work import Run
 from .errors import InvalidOption
 from .locks import unique_owner
-from .queue import Queue
 from .stop import StopToken
 from .types import JobHandle
 
 if TYPE_CHECKING:
+    from .outbox import Outbox
+    from .queue import Queue
     from .store import Store
 
 Handler = Callable[[JobHandle], object]
+
+_LATER = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
 class Worker:
@@ -34,13 +38,13 @@ class Worker:
     that settles its job itself, as by `job.ack(tx=tx)` in the transaction of its work, just
     returns.
 
-    handlers: by queue, or the name of one. concurrency: how many handlers run at once, each in a
-    thread of its own, for all queues together. prefetch: at most how many jobs are claimed ahead
-    of the handlers; fewer are where handlers are slow, none that would wait for long. heartbeat:
-    prolong the claims of jobs in hand, every third of their visibility timeout, from a thread and
-    a connection that the handlers cannot block. poll_s: how often to look for jobs even if no wake
-    has come. drain_s: for how many seconds a stop waits for running handlers, None for ever.
-    worker_id: shown in `jobs`; by default one that says where the worker is.
+    handlers: by Queue or Outbox, or the name of a queue. concurrency: how many handlers run at
+    once, each in a thread of its own, for all queues together. prefetch: at most how many jobs are
+    claimed ahead of the handlers; fewer are where handlers are slow, none that would wait for long.
+    heartbeat: prolong the claims of jobs in hand, every third of their visibility timeout, from a
+    thread and a connection that the handlers cannot block. poll_s: how often to look for jobs even
+    if no wake has come. drain_s: for how many seconds a stop waits for running handlers, None for
+    ever. worker_id: shown in `jobs`; by default one that says where the worker is.
 
     The worker keeps up to three connections beside the store's pool, which handlers may use up.
     Raises InvalidName, InvalidOption, TypeError for a handler that is no plain function.
@@ -49,7 +53,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        handlers: Mapping[str | Queue, Handler],
+        handlers: Mapping[str | Queue | Outbox, Handler],
         *,
         concurrency: int = 1,
         prefetch: int = 100,
@@ -61,15 +65,17 @@ class Worker:
     ) -> None:
         self.store = store
         self.handlers = {_queue_name(queue): _plain(handler) for queue, handler in handlers.items()}
-        if not self.handlers:
-            raise InvalidOption("invalid_option: a worker needs a handler")
+        if not 0 < len(self.handlers) == len(handlers):
+            raise InvalidOption("invalid_option: a worker needs a handler, and one for each queue")
         self.concurrency = _at_least(1, "concurrency", concurrency)
         self.prefetch = _at_least(0, "prefetch", prefetch)
         self.heartbeat = heartbeat
         self.stop = StopToken() if stop is None else stop
+        if not isinstance(self.stop, StopToken):
+            raise TypeError(f"stop must be a StopToken, not {stop!r}")
         self.poll_s = seconds("poll_s", poll_s)
-        self.drain_s = drain_s if drain_s in (None, 0) else seconds("drain_s", drain_s)
-        self.worker_id = unique_owner() if worker_id is None else name("worker_id", worker_id)
+        self.drain_s = None if drain_s is None else seconds("drain_s", drain_s, or_none=True)
+        self.worker_id = unique_owner() if worker_id is None else sized_name("worker_id", worker_id)
 
     def run(self) -> None:
         """Work until the stop is given, then let go of everything and return.
@@ -85,12 +91,14 @@ class Worker:
         Run(self).serve()
 
 
-def _queue_name(queue: str | Queue) -> str:
-    return queue.name if isinstance(queue, Queue) else public_name("queue", queue)
+def _queue_name(queue: str | Queue | Outbox) -> str:
+    return queue._queue if isinstance(queue, Jobs) else public_name("queue", queue)
 
 
 def _plain(handler: Handler) -> Handler:
-    if not callable(handler) or inspect.iscoroutinefunction(handler):
+    """What does its work when it is called."""
+    called = (handler, getattr(handler, "__call__", None))  # noqa: B004
+    if not callable(handler) or any(does_later(f) for does_later in _LATER for f in called):
         raise TypeError(f"a handler must be a plain function, not {handler!r}")
     return handler
 
