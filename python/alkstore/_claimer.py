@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .store import Session, Store
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
+_NOT_RELEASED = "release: %s; the claim will lapse"
 
 
 class Claimed:
@@ -49,6 +52,7 @@ class Claimer:
     ) -> None:
         self.queue = subscription.queue
         self._store = store
+        self._wakes = store._engine.wakes
         self._subscription = subscription
         self._worker_id = worker_id
         self._poll_s = poll_s
@@ -63,6 +67,7 @@ class Claimer:
     def claim(self, session: Session, n: int) -> list[Claimed]:
         """Up to n jobs. None also when it failed, which is logged: it will be tried again."""
         self._subscription.look()
+        self._look_at = 0.0  # again, as long as it fails
         asked_at = time.monotonic()
         try:
             rows, due_s = session.look(self.queue, self._worker_id, n)
@@ -73,7 +78,6 @@ class Claimer:
             return []
         self._retry_s = _FIRST_RETRY_S
         if rows:
-            self._look_at = 0.0
             self._subscription.found()
         else:
             now = time.monotonic()
@@ -86,9 +90,15 @@ class Claimer:
             for row in rows
         ]
 
+    def stand_back(self) -> None:
+        """Without room for jobs: leave a wake that has come to others, and claim first later."""
+        if self._subscription.woken:
+            self._look_at = 0.0
+            self._subscription.found()
+
     def failed(self, error: Exception) -> None:
         """Leave the queue alone for a while."""
-        self._store._engine.wakes.complain(
+        self._wakes.complain(
             "queue %r: %s; trying again in %.1f s", self.queue, error, self._retry_s
         )
         self._not_before = time.monotonic() + self._retry_s
@@ -99,6 +109,7 @@ def consume(
     queue: Queue, worker_id: str, batch: int, stop: StopToken, poll_s: float
 ) -> Iterator[JobHandle]:
     store, engine = queue._store, queue._store._engine
+    owner = os.getpid()
     bell = Bell()
     in_hand: deque[Claimed] = deque()
     with (
@@ -118,8 +129,11 @@ def consume(
                     claimed = in_hand.popleft()
                     if not claimed.lapsed:
                         yield claimed.job
+                        if os.getpid() != owner:
+                            raise AlkstoreError("this process was forked: consume() anew in it")
         finally:
-            release(session, in_hand, claimer.failed)
+            if os.getpid() == owner:
+                release(session, in_hand, partial(engine.wakes.complain, _NOT_RELEASED))
 
 
 def release(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -64,11 +64,13 @@ def parameters(url: str) -> dict[str, Any]:
 
 def connect(parameters: dict[str, Any]) -> Connection:
     """A connection for a thread of ours, which must not hang, not even for a lock on a row."""
-    connection = Connection.connect(**parameters)
-    connection.answer_within_s = _ANSWER_WITHIN_S
-    prepare_nothing_behind_a_pooler(connection)
-    if connection.prepare_threshold is not None:  # else the setting would be made for others
-        connection.execute("SET lock_timeout = '200ms'")
+    with ExitStack() as unless_ready:
+        connection = unless_ready.enter_context(closing(Connection.connect(**parameters)))
+        connection.answer_within_s = _ANSWER_WITHIN_S
+        prepare_nothing_behind_a_pooler(connection)
+        if connection.prepare_threshold is not None:  # else the setting would be made for others
+            connection.execute("SET lock_timeout = '200ms'")
+        unless_ready.pop_all()
     return connection
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from selectors import EVENT_READ, DefaultSelector
 
 from psycopg.sql import SQL, Identifier
@@ -23,7 +23,7 @@ class PostgresWakes(Wakes):
         self._knocks: socket.socket | None = None
 
     def _serve(self) -> None:
-        with self._connect() as connection, DefaultSelector() as selector:
+        with closing(self._connect()) as connection, DefaultSelector() as selector:
             door, self._knocks = socket.socketpair()  # what a selector can wait for
             with door, self._knocks:
                 self._knocks.setblocking(False)

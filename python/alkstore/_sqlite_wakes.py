@@ -40,6 +40,7 @@ class SqliteWakes(Wakes):
                         due_at[queue] = inf if due_s is None else now + due_s
                         if due_s == 0:
                             self.wake(queue)
+                            due_at[queue] = inf  # whoever was woken sees to it
                             worked_at = now
                 seen = version
                 pause_s = min((now - worked_at) * _PAUSE_OF_IDLE, _LONGEST_S)

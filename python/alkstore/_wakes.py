@@ -7,6 +7,7 @@ some wakes the next. Whoever does not look when a wake comes looks later, and cl
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -43,7 +44,9 @@ class Subscription:
 
 class Wakes(ABC):
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a consumer may be collected, and leave, at any point
+        self._owner = os.getpid()
+        self._closed = False
         self._subscriptions: set[Subscription] = set()
         self._looking: dict[Subscription, None] = {}  # who has looked for longest comes first
         self._thread: threading.Thread | None = None
@@ -61,12 +64,21 @@ class Wakes(ABC):
         try:
             yield subscription
         finally:
-            with self._lock:
-                self._subscriptions.discard(subscription)
-                self._looking.pop(subscription, None)
-            if subscription.woken:  # and will not look any more
+            if os.getpid() == self._owner:  # else it is that of a fork's parent
+                with self._lock:
+                    self._subscriptions.discard(subscription)
+                    self._looking.pop(subscription, None)
+                # It may have been told of a job, or when one is due, what nobody else was.
                 self.wake(queue)
-            self._changed()
+                self._changed()
+
+    def close(self) -> None:
+        """The store was closed: end the thread, and have everybody look and find out."""
+        with self._lock:
+            self._closed = True
+            for subscription in self._subscriptions:
+                subscription.ring()
+        self._changed()
 
     def look(self, subscription: Subscription) -> None:
         with self._lock:
@@ -82,7 +94,7 @@ class Wakes(ABC):
     def wake(self, queue: str) -> None:
         """One who looks for work in the queue."""
         with self._lock:
-            for subscription in self._looking:
+            for subscription in list(self._looking):
                 if subscription.queue == queue:
                     del self._looking[subscription]
                     subscription.ring()
@@ -107,6 +119,8 @@ class Wakes(ABC):
     def _queues(self, *, looking: bool) -> set[str]:
         """The queues of all who subscribed, or of those who look for work right now."""
         with self._lock:
+            if self._closed:
+                raise StoreClosed("the store is closed")
             return {s.queue for s in (self._looking if looking else self._subscriptions)}
 
     def _run(self) -> None:
@@ -125,7 +139,8 @@ class Wakes(ABC):
                     self._thread = None
                 return
             except Exception as error:
-                self.complain("wakes: %s; polling until they are back", error)
+                reason = " ".join(str(error).split())  # libpq has lines
+                self.complain("wakes: %s; polling until they are back", reason)
                 pause_s = 0.1 if time.monotonic() > began_at + 10 else min(2 * pause_s, 2.0)
                 time.sleep(pause_s)
 

@@ -69,12 +69,15 @@ class PostgresEngine(PostgresCalls):
         self._pool.close()
         for session in list(self._sessions):
             session.close()
+        self.wakes.close()
 
     @contextmanager
     def session(self) -> Iterator[PostgresSession]:
         """The calls on a connection beside the pool, for threads of our own."""
         session = PostgresSession(self._parameters, self._prefix)
         self._sessions.add(session)
+        if self._pool.closed:  # else close() sees the session
+            raise StoreClosed("the store is closed")
         try:
             yield session
         finally:
@@ -99,6 +102,7 @@ class PostgresSession(PostgresCalls):
     def __init__(self, parameters: dict[str, Any], prefix: str) -> None:
         self._parameters = parameters
         self._prefix = prefix
+        self._owner = os.getpid()
         self._lock = threading.RLock()
         self._closed = False
         self._connection: pg.Connection | None = None
@@ -106,6 +110,8 @@ class PostgresSession(PostgresCalls):
 
     def close(self) -> None:
         """A call under way in another thread still ends as it would have."""
+        if os.getpid() != self._owner:  # a fork would hang up on its parent's server
+            return
         self._closed = True
         if self._lock.acquire(blocking=False):
             self._disconnect()

@@ -111,17 +111,18 @@ class SqliteEngine(SqliteSession):
         super().close()
         for session in list(self._sessions):
             session.close()
+        self.wakes.close()
 
     @contextmanager
     def session(self) -> Iterator[SqliteSession]:
         """The calls on another connection, for threads of our own."""
-        if self._closed:
-            raise StoreClosed("the store is closed")
         if self.path == ":memory:":
             yield self
             return
         session = SqliteSession(self.path, self._busy_timeout_s, self._synchronous)
         self._sessions.add(session)
+        if self._closed:  # else close() sees the session
+            raise StoreClosed("the store is closed")
         try:
             yield session
         finally:
