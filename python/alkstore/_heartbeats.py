@@ -6,16 +6,19 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
 from ._claimer import Claimed
+from .errors import StoreClosed
 
 if TYPE_CHECKING:
     from .store import Engine, Session
 
 _LONGEST_PAUSE_S = 60.0
+_END_S = 1.0  # how long to wait for the end of a call under way
 
 
 class Heartbeats:
@@ -41,6 +44,7 @@ class Heartbeats:
     ) -> None:
         self._ended = True
         self._bell.ring()
+        self._thread.join(_END_S)
 
     def expect(self, claimed: Claimed) -> None:
         """A job has been added."""
@@ -48,7 +52,8 @@ class Heartbeats:
             self._bell.ring()
 
     def _run(self) -> None:
-        with self._engine.session() as session:
+        # Without the store there is nothing left to hold, as the worker will tell.
+        with suppress(StoreClosed), self._engine.session() as session:
             while not self._ended:
                 self._beat(session)
                 now = time.monotonic()
@@ -65,6 +70,8 @@ class Heartbeats:
         for queue, claims in due.items():
             try:
                 answers = session.settle("heartbeat", queue, [claimed.key for claimed in claims])
+            except StoreClosed:
+                raise
             except Exception as error:
                 answers = {}
                 self._engine.wakes.complain("heartbeats of %r: %s; trying again", queue, error)

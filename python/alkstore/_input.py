@@ -30,9 +30,10 @@ def integer_or_none(option: str, value: int | None) -> int | None:
     return None if value is None else integer(option, value)
 
 
-def seconds(option: str, value: float) -> float:
-    """A time to wait: more than nothing, and not more than a thread can wait."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 2_000_000:
+def seconds(option: str, value: float, *, or_zero: bool = False) -> float:
+    """A time to wait, not more than a thread can: no time at all only with `or_zero`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not (0 < value <= 2_000_000 or (or_zero and value == 0)):
         raise InvalidOption(f"invalid_option: {option} must be from 0 to 2000000 s, not {value!r}")
     return float(value)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ._claimer import Claimed
 from ._input import error_text, integer
-from .errors import InvalidOption, StoreClosed
+from .errors import Busy, InvalidOption, StoreClosed, Unavailable
 
 if TYPE_CHECKING:
     from .store import Session
@@ -21,6 +21,7 @@ log = logging.getLogger("alkstore")
 
 _GROUP_S = 0.003  # how long an ack waits for others
 _RETRY_S = 0.5
+_LAST_S = 5.0  # how long to go on after a failure when the worker ends
 _UNSURE_S = 2.0  # by so much later than we may the database see a claim end
 
 
@@ -53,13 +54,15 @@ class Outcome(NamedTuple):
     error: str | None = None
     delay_s: int | None = None
     not_before: float = 0.0  # of one that has been sent in vain
+    maybe_sent: bool = False  # and yet may have arrived
 
 
 class Outcomes:
     def __init__(self, complain: Callable[..., None]) -> None:
         self._complain = complain
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of what follows
         self._waiting: list[Outcome] = []
+        self._sending: list[Outcome] = []
         self._due_at = inf
 
     def add(self, outcome: Outcome) -> bool:
@@ -75,40 +78,43 @@ class Outcomes:
         """How many seconds there is nothing to send; infinite without outcomes."""
         return max(0.0, self._due_at - time.monotonic())
 
-    def settle(self, session: Session) -> None:
-        """Send what there is, one call for all acks of a queue."""
-        now = time.monotonic()
+    def claims(self) -> list[Claimed]:
+        """To be held until the database knows what came of them."""
         with self._lock:
-            outcomes = [outcome for outcome in self._waiting if outcome.not_before <= now]
-            self._waiting = [outcome for outcome in self._waiting if outcome.not_before > now]
-            self._due_at = min([outcome.not_before for outcome in self._waiting], default=inf)
-        acks: dict[str, list[Outcome]] = defaultdict(list)
-        for outcome in outcomes:
-            if outcome.call == "ack":
-                acks[outcome.claimed.job.queue].append(outcome)
-            else:
-                self._judge(outcome, self._send(session, outcome))
-        for queue, group in acks.items():
-            answers = self._ack(session, queue, group)
+            return [outcome.claimed for outcome in self._waiting + self._sending]
+
+    def settle(self, session: Session, *, last: bool = False) -> None:
+        """Send what is due, one call for all acks of a queue; at the last all there is."""
+        began_at = time.monotonic()
+        with self._lock:
+            self._waiting.sort(key=lambda outcome: outcome.not_before)
+            self._sending = [o for o in self._waiting if last or o.not_before <= began_at]
+            self._waiting = [o for o in self._waiting if not (last or o.not_before <= began_at)]
+            self._due_at = min([o.not_before for o in self._waiting], default=inf)
+        troubled = False
+        for group in _groups(self._sending):
+            tired = troubled and time.monotonic() > began_at + (_LAST_S if last else _RETRY_S)
+            if tired and not last:
+                self._keep(group)  # there is other work; next time these come before what failed
+                continue
+            answers, maybe_sent = ({}, False) if tired else self._send(session, group)
+            troubled = troubled or len(answers) < len(group)
             for outcome in group:
-                self._judge(outcome, answers.get(outcome.claimed.key))
+                outcome = outcome._replace(maybe_sent=outcome.maybe_sent or maybe_sent)
+                self._judge(outcome, answers.get(outcome.claimed.key), last)
+        with self._lock:
+            self._sending = []
 
-    def _ack(
-        self, session: Session, queue: str, acks: list[Outcome]
-    ) -> dict[tuple[int, int], bool]:
-        try:
-            return session.settle("ack", queue, [ack.claimed.key for ack in acks])
-        except StoreClosed:
-            raise
-        except Exception as error:
-            self._complain("acks of %r: %s; they will be sent again", queue, error)
-            return {}
-
-    def _send(self, session: Session, outcome: Outcome) -> bool | None:
-        job = outcome.claimed.job
+    def _send(
+        self, session: Session, group: list[Outcome]
+    ) -> tuple[dict[tuple[int, int], bool], bool]:
+        """The answers, and whether those that are missing may yet have been given."""
+        outcome, job = group[0], group[0].claimed.job
         more = {"delay_s": outcome.delay_s} if outcome.call == "retry" else {}
         try:
-            return session.accepted(
+            if outcome.call == "ack":
+                return session.settle("ack", job.queue, [o.claimed.key for o in group]), False
+            accepted = session.accepted(
                 None,
                 outcome.call,
                 queue=job.queue,
@@ -117,24 +123,54 @@ class Outcomes:
                 error=error_text(outcome.error),
                 **more,
             )
+            return {outcome.claimed.key: accepted}, False
         except StoreClosed:
             raise
-        except Exception as error:
+        except (Busy, Unavailable) as error:
             self._complain("%s of %r: %s; will be sent again", outcome.call, job.queue, error)
-            return None
+            return {}, isinstance(error, Unavailable)
+        except Exception as error:
+            if len(group) > 1:  # it need not be the fault of all
+                alone = [self._send(session, [one]) for one in group]
+                answers = {claim: answer for some, _ in alone for claim, answer in some.items()}
+                return answers, any(maybe_sent for _, maybe_sent in alone)
+            outcome.claimed.lost = True  # time may not cure it: let it lapse
+            self._complain("%s of %r: %s; will be sent again", outcome.call, job.queue, error)
+            return {}, False
 
-    def _judge(self, outcome: Outcome, answer: bool | None) -> None:
+    def _keep(self, outcomes: list[Outcome]) -> None:
+        with self._lock:
+            self._waiting += outcomes
+            self._due_at = min([self._due_at, *(o.not_before for o in outcomes)])
+
+    def _judge(self, outcome: Outcome, answer: bool | None, last: bool) -> None:
         claimed, now = outcome.claimed, time.monotonic()
-        if answer is None and now < claimed.deadline + _UNSURE_S:
-            again = outcome._replace(not_before=now + _RETRY_S)
-            with self._lock:
-                self._waiting.append(again)
-                self._due_at = min(self._due_at, again.not_before)
+        if answer is None and not last and now < claimed.deadline + _UNSURE_S:
+            self._keep([outcome._replace(not_before=now + _RETRY_S)])
+        elif answer is None:
+            log.warning(
+                "job %d of %r: its %s could not be sent, it will be run again",
+                claimed.job.id,
+                claimed.job.queue,
+                outcome.call,
+            )
         # What is sent again may have been accepted before, a handler may have settled its job.
-        elif answer is None or not (answer or outcome.not_before or claimed.job._ended):
+        elif not (answer or outcome.maybe_sent or claimed.job._ended):
             log.warning(
                 "job %d of %r: its claim was lost, or it was cancelled, before the %s",
                 claimed.job.id,
                 claimed.job.queue,
                 outcome.call,
             )
+
+
+def _groups(outcomes: list[Outcome]) -> list[list[Outcome]]:
+    """What is sent in one call."""
+    acks: dict[str, list[Outcome]] = defaultdict(list)
+    others: list[list[Outcome]] = []
+    for outcome in outcomes:
+        if outcome.call == "ack":
+            acks[outcome.claimed.job.queue].append(outcome)
+        else:
+            others.append([outcome])
+    return [*acks.values(), *others]

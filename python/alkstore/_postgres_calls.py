@@ -104,20 +104,28 @@ class PostgresCalls(PostgresSchedules):
         return bool(answer)
 
     def settle(
-        self, call: str, queue: str, claims: Sequence[tuple[int, int]]
+        self,
+        call: str,
+        queue: str,
+        claims: Sequence[tuple[int, int]],
+        lock_timeout: str = "200ms",
     ) -> dict[tuple[int, int], bool]:
-        """Ack or heartbeat claims, by (id, attempt), in one statement; the answer to each.
+        """Ack, release or heartbeat claims, by (id, attempt), in one statement; each one's answer.
 
-        What others keep locked has none. It must not hold up the rest, so then each goes alone.
+        What others keep locked has none. It must not hold up the rest, so then each goes alone,
+        and hardly waits. The timeout is that of this statement only, also behind a pooler.
         """
         sql = f"""
+            WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', %s::text, true))
             SELECT c.job_id, c.attempt, alkstore.{call}(%s::text, c.job_id, c.attempt)
-            FROM unnest(%s::bigint[], %s::bigint[]) AS c(job_id, attempt)"""
+            FROM patience, unnest(%s::bigint[], %s::bigint[]) AS c(job_id, attempt)"""
         job_ids, attempts = zip(*sorted(claims), strict=True)  # locked in the order of ack_batch
         try:
-            rows = self._call(None, sql, (queue, list(job_ids), list(attempts)))
+            rows = self._call(None, sql, (lock_timeout, queue, list(job_ids), list(attempts)))
         except Busy:
-            alone = [] if len(claims) == 1 else [self.settle(call, queue, [c]) for c in claims]
+            alone = (
+                [self.settle(call, queue, [c], "10ms") for c in claims] if len(claims) > 1 else []
+            )
             return {claim: answer for answers in alone for claim, answer in answers.items()}
         return {(job_id, attempt): answer for job_id, attempt, answer in rows}
 

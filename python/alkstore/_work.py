@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from contextlib import ExitStack, nullcontext, suppress
 from math import ceil, inf
 from queue import Empty, SimpleQueue
 from traceback import format_exception_only
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
-from ._claimer import Claimed, Claimer, release
+from ._claimer import Claimed, Claimer
 from ._heartbeats import Heartbeats
 from ._outcomes import Fail, Outcome, Outcomes, Retry
 
@@ -29,6 +30,7 @@ log = logging.getLogger("alkstore")
 
 _AHEAD_S = 0.25  # claim ahead what the handlers take no longer for
 _HOARD_S = 1.0  # and give it back when they do
+_LOOK_S = 1.0  # how soon to notice what rings no bell
 
 
 class Run:
@@ -58,9 +60,10 @@ class Run:
                 claimers.append(
                     Claimer(worker.store, subscription, worker.worker_id, worker.poll_s)
                 )
-            for n in range(worker.concurrency):
-                threading.Thread(target=self._handle, name=f"handler {n + 1}", daemon=True).start()
             try:
+                for n in range(worker.concurrency):
+                    name = f"handler {n + 1}"
+                    threading.Thread(target=self._handle, name=name, daemon=True).start()
                 while not worker.stop.is_set():
                     self._round(session, claimers, heartbeats)
                 self._drain(session)
@@ -72,14 +75,21 @@ class Run:
     ) -> None:
         """Settle and claim what there is; if there is nothing, wait for something."""
         room = self._room()
-        ready = [claimer for claimer in claimers if claimer.pause_s() == 0] if room else []
+        ready = [claimer for claimer in claimers if claimer.pause_s() == 0]
+        if not room:
+            for claimer in ready:
+                claimer.stand_back()
+            ready = []
         if not ready:
             pauses = [claimer.pause_s() for claimer in claimers] if room else []
-            self._bell.wait(min([*pauses, self._outcomes.pause_s(), _HOARD_S]))
+            self._bell.wait(min([*pauses, self._outcomes.pause_s(), self._hoard_s(), _LOOK_S]))
             self._give_back_a_hoard(session)
+            _ = self._worker.store._engine  # raises when the store was closed
         if ready or self._outcomes.pause_s() == 0:
             self._outcomes.settle(session)
         for left, claimer in zip(range(len(ready), 0, -1), ready, strict=True):
+            if room <= 0:
+                break
             claims = claimer.claim(session, ceil(room / left))
             room -= len(claims)
             with self._lock:
@@ -102,10 +112,16 @@ class Run:
 
     def _ahead(self) -> int:
         """How many jobs to hold for handlers that are busy."""
-        if self._average_s is None:
+        if self._average_s is None or time.monotonic() >= self._stuck_at():
             return 0
         soon = self._worker.concurrency * _AHEAD_S / max(self._average_s, 1e-6)
         return min(self._worker.prefetch, int(soon))
+
+    def _stuck_at(self) -> float:
+        """When all handlers will have been at their jobs for longer than others should wait."""
+        if len(self._running) < self._worker.concurrency:
+            return inf
+        return max(self._running.values()) + _HOARD_S
 
     def _handle(self) -> None:
         """A handler's thread."""
@@ -113,18 +129,21 @@ class Run:
             began_at = time.monotonic()
             with self._lock:
                 self._waiting -= 1
+                if claimed not in self._in_hand:  # the end has come in between
+                    continue
                 self._running[claimed] = began_at
             outcome = self._outcome(claimed)
             with self._lock:
                 del self._running[claimed]
-                released = claimed not in self._in_hand
-                self._in_hand.discard(claimed)
                 took_s = time.monotonic() - began_at
                 average_s = took_s if self._average_s is None else self._average_s
                 self._average_s = average_s + (took_s - average_s) / 10
                 ring = self._waiting <= self._ahead() // 2
-            if outcome is not None and not released:
-                ring = self._outcomes.add(outcome) or ring
+                if claimed in self._in_hand:  # else it was released
+                    if outcome is not None:
+                        # Under the lock: a drain must see the one or the other.
+                        ring = self._outcomes.add(outcome) or ring
+                    self._in_hand.remove(claimed)
             if ring:
                 self._bell.ring()
 
@@ -134,11 +153,11 @@ class Run:
             log.warning("job %d of %r was not begun: its claim has lapsed", job.id, job.queue)
             return None
         try:
-            self._worker.handlers[job.queue](job)
+            _finish(self._worker.handlers[job.queue](job))
         except Fail as error:
-            return Outcome(claimed, "fail", str(error) or None)
+            return Outcome(claimed, "fail", _text(error))
         except Retry as error:
-            return Outcome(claimed, "retry", str(error) or None, error.delay_s)
+            return Outcome(claimed, "retry", _text(error), getattr(error, "delay_s", None))
         except BaseException as error:  # a handler's sys.exit() is no reason to end either
             log.warning(
                 "job %d of %r, attempt %d, failed", job.id, job.queue, job.attempt, exc_info=error
@@ -146,23 +165,25 @@ class Run:
             return Outcome(claimed, "retry", "".join(format_exception_only(error)).strip())
         return Outcome(claimed, "ack")
 
-    def _beating(self) -> list[Claimed]:
+    def _beating(self) -> set[Claimed]:
         with self._lock:
-            return [claimed for claimed in self._in_hand if not claimed.lost]
+            claims = self._in_hand.union(self._outcomes.claims())
+        return {claimed for claimed in claims if not claimed.lost}
+
+    def _hoard_s(self) -> float:
+        """How many seconds from now jobs may have waited behind long ones for too long."""
+        with self._lock:
+            return max(0.0, self._stuck_at() - time.monotonic()) if self._waiting else inf
 
     def _give_back_a_hoard(self, session: Session) -> None:
         """Others may have handlers for what waits here behind jobs that turn out to be long."""
         with self._lock:
-            if not self._waiting or len(self._running) < self._worker.concurrency:
+            if not self._waiting or time.monotonic() < self._stuck_at():
                 return
-            busy_s = time.monotonic() - max(self._running.values())
-            if busy_s < _HOARD_S:
-                return
-            self._average_s = max(busy_s, self._average_s or 0.0)
-        self._give_back(session)
+        self._release(session, self._take_back())
 
-    def _give_back(self, session: Session) -> None:
-        """Release what no handler has started on."""
+    def _take_back(self) -> list[Claimed]:
+        """What no handler has started on."""
         unstarted: list[Claimed] = []
         with suppress(Empty):
             while claimed := self._unstarted.get_nowait():
@@ -170,28 +191,52 @@ class Run:
         with self._lock:
             self._waiting -= len(unstarted)
             self._in_hand.difference_update(unstarted)
-        release(session, unstarted, self._not_released)
+        return unstarted
 
     def _drain(self, session: Session) -> None:
         """Wait for the handlers that run, and send what comes of it."""
-        self._give_back(session)
         drain_s = self._worker.drain_s
         end = inf if drain_s is None else time.monotonic() + drain_s
-        while (self._running or self._outcomes.pause_s() < inf) and time.monotonic() < end:
-            self._bell.wait(min(self._outcomes.pause_s(), max(0, end - time.monotonic()), _HOARD_S))
+        self._release(session, self._take_back())
+        while (self._in_hand or self._outcomes.pause_s() < inf) and time.monotonic() < end:
+            self._bell.wait(min(self._outcomes.pause_s(), max(0, end - time.monotonic()), _LOOK_S))
             if self._outcomes.pause_s() == 0:
                 self._outcomes.settle(session)
 
     def _let_go(self, session: Session) -> None:
-        self._give_back(session)
+        """Send what there is, release what is in hand, and end the threads."""
+        held = self._take_back()
         for _ in range(self._worker.concurrency):
             self._unstarted.put(None)
         with self._lock:
-            running = [claimed for claimed in self._running if claimed in self._in_hand]
+            held += self._in_hand
             self._in_hand.clear()
-        release(session, running, self._not_released)
-        if self._outcomes.pause_s() < inf:
-            self._outcomes.settle(session)
+        self._outcomes.settle(session, last=True)
+        self._release(session, held)
 
-    def _not_released(self, error: Exception) -> None:
-        self._engine.wakes.complain("release: %s; the claim will lapse", error)
+    def _release(self, session: Session, claims: list[Claimed]) -> None:
+        """Hand jobs back. What fails lapses."""
+        by_queue: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for claimed in claims:
+            by_queue[claimed.job.queue].append(claimed.key)
+        for queue, keys in by_queue.items():
+            try:
+                session.settle("release", queue, keys)
+            except Exception as error:
+                self._engine.wakes.complain("release of %r: %s; they will lapse", queue, error)
+                return
+
+
+def _finish(result: object) -> None:
+    """Refuse what has done nothing yet."""
+    if isinstance(result, CoroutineType | GeneratorType | AsyncGeneratorType):
+        if isinstance(result, CoroutineType):
+            result.close()  # without a warning that it was never awaited
+        raise TypeError(f"the handler returned a {type(result).__name__}, which nobody runs")
+
+
+def _text(error: Exception) -> str | None:
+    try:
+        return str(error) or None
+    except Exception:
+        return type(error).__name__

@@ -74,7 +74,7 @@ class Worker:
         if not isinstance(self.stop, StopToken):
             raise TypeError(f"stop must be a StopToken, not {stop!r}")
         self.poll_s = seconds("poll_s", poll_s)
-        self.drain_s = None if drain_s is None else seconds("drain_s", drain_s, or_none=True)
+        self.drain_s = None if drain_s is None else seconds("drain_s", drain_s, or_zero=True)
         self.worker_id = unique_owner() if worker_id is None else sized_name("worker_id", worker_id)
 
     def run(self) -> None:
