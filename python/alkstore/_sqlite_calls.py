@@ -117,8 +117,8 @@ class SqliteCalls(SqliteSchedules):
     def next_due_s(self, queue: str) -> float | None:
         """Seconds to next_due by the database's clock, 0 when it is not in the future."""
         sql = """
-            SELECT
-                CASE WHEN next_due <= (SELECT now FROM __alkstore_clock) THEN 0 ELSE next_due - ? END
+            SELECT CASE
+                WHEN next_due <= (SELECT now FROM __alkstore_clock) THEN 0 ELSE next_due - ? END
             FROM alkstore_next_due WHERE queue = ?"""
         rows = self._call(None, sql, (time.time(), queue))
         return None if not rows or rows[0][0] is None else float(rows[0][0])
