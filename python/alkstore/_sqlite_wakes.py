@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # is a matter of how long ago the one before it was. The least pause is for busy times, the longest
 # for an idle process to use less than a hundredth of a core.
 _PAUSE_OF_IDLE = 1 / 1000
-_SHORTEST_S, _LONGEST_S = 0.001, 0.02
+_SHORTEST_S, _LONGEST_S = 0.0005, 0.02
 
 
 class SqliteWakes(Wakes):
