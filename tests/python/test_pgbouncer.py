@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,13 @@ import psycopg
 import pytest
 
 import alkstore
+from alkstore import JobHandle
 from tests.harness import pgbouncer
 from tests.harness.pgbouncer import PgBouncer
 from tests.python.conftest import Databases
 from tests.python.every_call import make_every_call
+from tests.python.test_worker import is_gone, running
+from tests.python.waiting import until
 
 pytestmark = pytest.mark.skipif(
     pgbouncer.program() is None, reason="no pgbouncer: python3 -m tests.harness.need pgbouncer"
@@ -71,6 +75,31 @@ def test_a_store_and_its_threads(poolers: dict[str, PgBouncer], pg_url: str, mod
         with ThreadPoolExecutor(6) as pool:
             done = Counter(job for jobs in pool.map(work, range(6)) for job in jobs)
         assert done == Counter(range(200))
+
+
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_a_worker_polls_and_keeps_its_claims(
+    poolers: dict[str, PgBouncer], pg_url: str, mode: str
+) -> None:
+    begun: Counter[str] = Counter()
+
+    def handle(job: JobHandle) -> None:
+        begun[job.payload] += 1
+        if job.payload == "holds its row" and mode == "transaction":
+            with store.transaction() as tx:
+                assert job.ack(tx=tx)
+                time.sleep(3)
+        else:
+            time.sleep(3)
+
+    with alkstore.open(pooled(poolers, mode, pg_url)) as store, alkstore.open(pg_url) as other:
+        queue = other.queue("q", visibility_timeout_s=1)
+        jobs = queue.enqueue_batch(["holds its row", "works"])
+        with running(store, {"q": handle}, concurrency=2, poll_s=0.1):
+            until(lambda: len(begun) == 2)
+            with running(other, {"q": handle}, poll_s=0.1):
+                until(lambda: is_gone(queue, *jobs))
+    assert set(begun.values()) == {1}
 
 
 def test_a_job_and_the_business_row_commit_together(
