@@ -183,7 +183,9 @@ def main() -> None:
         best = rates[case._replace(shape="Worker")]
         ratios = [ours / theirs for ours, theirs in zip(best, all_, strict=True)]
         print(f"{case.engine:10}{1000 * case.handler_s:5.0f} ms  {case.shape:12}", end="")
-        print(f"{median(all_):8.0f}{median(ratios):10.1f}x{min(ratios):7.1f}{max(ratios):7.1f}")
+        print(f"{median(all_):8.0f}", end="" if case.shape != "Worker" else "\n")
+        if case.shape != "Worker":
+            print(f"{median(ratios):10.1f}x{min(ratios):7.1f}{max(ratios):7.1f}")
 
 
 if __name__ == "__main__":
