@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+
+import alkstore
+from alkstore import cli
+from tests.python.waiting import until
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -112,9 +117,13 @@ def test_the_shells_answer_as_shown() -> None:
 
 
 @pytest.mark.usefixtures("checkout")
-def test_python_prints_what_its_comments_say(engine: str, pg_url: str) -> None:
+def test_python_prints_what_its_comments_say(
+    engine: str, pg_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with psycopg.connect(pg_url) as connection:
         connection.execute(ACCOUNT)
+    target = "app.db" if engine == "sqlite" else pg_url
+    monkeypatch.setattr(alkstore.StopToken, "on_signals", lambda: stop_without_work(target))
     for block in blocks("python"):
         expected = re.findall(r"print\(.*\)  # (.*)", block)
         assert len(expected) == block.count("print(")
@@ -123,6 +132,19 @@ def test_python_prints_what_its_comments_say(engine: str, pg_url: str) -> None:
         with contextlib.redirect_stdout(output):
             exec(compile(code, "README.md", "exec"), {})  # noqa: S102
         assert output.getvalue().splitlines() == expected
+
+
+def stop_without_work(target: str) -> alkstore.StopToken:
+    """A stop that comes, in place of a signal, when the worker has done all there is."""
+    stop = alkstore.StopToken()
+
+    def watch() -> None:
+        with alkstore.open(target) as store:
+            until(lambda: store.queue("emails").next_due() is None)
+        stop.set()
+
+    threading.Thread(target=watch).start()
+    return stop
 
 
 def test_python_on_postgres_is_the_same_but_for_the_url() -> None:
@@ -144,6 +166,8 @@ def test_commands_succeed(empty_pg_url: str) -> None:
                 assert target in targets
             case ["pip", "install", what]:
                 assert what == "." or what in [f".[{extra}]" for extra in extras]
+            case ["alkstore", "work", *arguments]:  # which would not end
+                cli.parser().parse_args(["work", *arguments])
             case _:
                 run(line.replace(URL, shlex.quote(empty_pg_url)))
 
