@@ -18,6 +18,7 @@ import pytest
 
 import alkstore
 from alkstore import (
+    Busy,
     Fail,
     InvalidName,
     InvalidOption,
@@ -665,6 +666,31 @@ def test_what_cannot_be_acked_is_let_lapse(
         f"job {job_id} of 'q': its claim was lost, or it was cancelled, before the ack"
         in warnings(caplog)
     )
+
+
+def test_a_job_that_is_done_is_kept_until_its_ack_arrives(
+    store: Store, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = store.queue("q", visibility_timeout_s=1)
+    calls = next(c for c in type(store._engine).__mro__ if "settle" in vars(c))
+    settle = calls.settle
+    first_at = 0.0
+
+    def late_settle(session: Any, call: str, *more: Any) -> Any:
+        nonlocal first_at
+        first_at = first_at or (time.monotonic() if call == "ack" else 0)
+        if call == "ack" and time.monotonic() < first_at + 3:
+            raise Busy("held by others")
+        return settle(session, call, *more)
+
+    monkeypatch.setattr(calls, "settle", late_settle)
+    job_id = queue.enqueue(1)
+    begun: list[int] = []
+    with running(store, {"q": lambda job: begun.append(job.attempt)}):
+        until(lambda: begun)
+        with alkstore.open(target) as other, running(other, {"q": begun.append}, poll_s=0.1):
+            until(lambda: is_gone(queue, job_id))
+    assert begun == [1]
 
 
 def test_a_worker_without_room_leaves_a_wake_to_another(store: Store, gate: Gate) -> None:
