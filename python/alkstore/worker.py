@@ -47,7 +47,8 @@ class Worker:
     ever. worker_id: shown in `jobs`; by default one that says where the worker is.
 
     The worker keeps up to three connections beside the store's pool, which handlers may use up.
-    Raises InvalidName, InvalidOption, TypeError for a handler that is no plain function.
+    Raises InvalidName, InvalidOption, TypeError for a handler that is no plain function, as a
+    coroutine function is none, and for a stop that is no StopToken.
     """
 
     def __init__(
