@@ -9,8 +9,8 @@ The time is taken when enqueue has returned and when the handler begins, by the 
 machine. Quiet is a job every so often, busy is hundreds a second, paced by the clock and not by
 the answers. Rounds go through all cases in turns. Then the CPU time that a consumer process with
 nothing to do takes: just after the last job, a while later, and while another process commits 200
-times a second what is none of the queue's business. The load average beside a line tells what else
-the machine had to do.
+times a second what is none of the queue's business. What else the machine had to do tells in the
+load average, and in how long an enqueue took: as a claim, it ends when the disk has its commit.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ class Case(NamedTuple):
         return f"{self.database}, {self.consumer}"
 
 
+class Latencies(NamedTuple):
+    enqueue: list[float]  # what a call with a commit takes
+    handler: list[float]  # from its return to the handler
+
+
 def consume(case: Case, queue_name: str, reports: Connection) -> None:
     """The consumer process."""
     stop = StopToken.on_signals(signal.SIGTERM)
@@ -87,19 +92,23 @@ class Consumer:
         theirs.close()
         self.latencies(20, 1 / 50)  # statements are prepared, caches warm
 
-    def latencies(self, samples: int, every_s: float) -> list[float]:
-        """Milliseconds from the return of enqueue to the handler, for jobs at that interval."""
-        committed_at = []
+    def latencies(self, samples: int, every_s: float) -> Latencies:
+        """Milliseconds, for jobs at that interval."""
+        asked_at, committed_at = [], []
         first_at = time.monotonic()
         for number in range(samples):
             time.sleep(max(0, first_at + number * every_s - time.monotonic()))
+            asked_at.append(time.monotonic())
             self._queue.enqueue(number)
             committed_at.append(time.monotonic())
         self._queue.enqueue(REPORT)
         if not self._reports.poll(REPORT_WITHIN_S):
             raise RuntimeError(f"no report within {REPORT_WITHIN_S} s")
         begun_at = self._reports.recv()
-        return [1000 * (begun_at[number] - at) for number, at in enumerate(committed_at)]
+        return Latencies(
+            [1000 * (c - a) for a, c in zip(asked_at, committed_at, strict=True)],
+            [1000 * (begun_at[number] - c) for number, c in enumerate(committed_at)],
+        )
 
     def cpu_s(self) -> float:
         """CPU seconds so far, of all threads; asked of the kernel, to leave the process alone."""
@@ -170,9 +179,10 @@ def measure_latencies(cases: list[Case], options: argparse.Namespace) -> None:
             with consumer(case) as consuming:
                 for pace, every_s in paces.items():
                     title = f"{case.title:30}{pace:7}"
-                    figures = Percentiles.of(consuming.latencies(options.samples, every_s))
-                    rounds[title].append(figures)
-                    print(f"{title}{figures}  load {os.getloadavg()[0]:.1f}", flush=True)
+                    enqueue, handler = consuming.latencies(options.samples, every_s)
+                    rounds[title].append(Percentiles.of(handler))
+                    beside = f"enqueue {median(enqueue):.2f}  load {os.getloadavg()[0]:.1f}"
+                    print(f"{title}{rounds[title][-1]}  {beside}", flush=True)
     print(f"\nmedians of {options.rounds} rounds, and the least p50")
     for title, all_ in rounds.items():
         middle = Percentiles(*map(median, zip(*all_, strict=True)))
