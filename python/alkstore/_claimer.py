@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from .store import Session, Store
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
-_NOT_RELEASED = "release: %s; the claim will lapse"
 
 
 class Claimed:
@@ -132,18 +130,8 @@ def consume(
                         if os.getpid() != owner:
                             raise AlkstoreError("this process was forked: consume() anew in it")
         finally:
-            if os.getpid() == owner:
-                release(session, in_hand, partial(engine.wakes.complain, _NOT_RELEASED))
-
-
-def release(
-    session: Session, claims: Sequence[Claimed], failed: Callable[[Exception], None]
-) -> None:
-    """Hand jobs back that nobody has started on. What fails lapses."""
-    for claimed in claims:
-        job = claimed.job
-        try:
-            session.accepted(None, "release", queue=job.queue, job_id=job.id, attempt=job.attempt)
-        except AlkstoreError as error:
-            failed(error)
-            return
+            if in_hand and os.getpid() == owner:
+                try:
+                    session.settle("release", queue.name, [claimed.key for claimed in in_hand])
+                except Exception as error:
+                    engine.wakes.complain("release of %r: %s; they will lapse", queue.name, error)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from .sqlite import SqliteSession
 
 # The pause between two looks is this part of the time since there last was work: what a job waits
-# is a matter of how long ago the one before it was. The least pause is for busy times, the longest
-# for an idle process to use less than a hundredth of a core.
+# is a matter of how long ago the one before it was. The least pause is for busy times, the longest,
+# which is also the first, for an idle process to use less than a hundredth of a core.
 _PAUSE_OF_IDLE = 1 / 1000
-_SHORTEST_S, _LONGEST_S = 0.0005, 0.02
+_SHORTEST_S, _LONGEST_S = 0.0005, 0.025
 
 
 class SqliteWakes(Wakes):
@@ -29,7 +29,7 @@ class SqliteWakes(Wakes):
         with self._session() as session:
             seen: tuple[int, int] | None = None
             due_at: dict[str, float] = {}
-            worked_at = time.monotonic()
+            worked_at = -inf
             while self._queues(looking=False):
                 version, now = session.data_version(), time.monotonic()
                 looking = self._queues(looking=True)

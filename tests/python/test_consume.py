@@ -606,4 +606,4 @@ def test_what_cannot_be_released_is_told_and_lapses(
         jobs: Any = store.queue("q").consume("w", batch=2)
         next(jobs)
     jobs.close()
-    assert caplog.messages == ["release: the store is closed; the claim will lapse"]
+    assert caplog.messages == ["release of 'q': the store is closed; they will lapse"]

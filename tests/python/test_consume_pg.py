@@ -188,6 +188,7 @@ def test_half_open_connections_are_noticed_and_replaced(
             Consumer(store.queue("p")) as sleeps,
         ):
             until(lambda: len(listening(pg_url)) == 1)
+            half_open = set(listening(pg_url))
             proxy.swallows = True
             enqueue(pg_url, 0, "q")
             enqueue(pg_url, 0, "p")
@@ -200,6 +201,7 @@ def test_half_open_connections_are_noticed_and_replaced(
             # Whatever waits now waits for connect_timeout at most, and then for 2 s.
             assert_done_within(6, polls, [0])
             assert_done_within(6, sleeps, [0])
+            until(lambda: set(listening(pg_url)) - half_open)
             until(lambda: seen.waiting(2))
             enqueue(pg_url, 1, "p")
             assert_done_within(1, sleeps, [0, 1])

@@ -268,11 +268,12 @@ def monkeypatched_thread(wakes: SqliteWakes) -> Iterator[None]:
 
 def test_the_watcher_slows_down_the_longer_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
-    watched.run(6000)
+    watched.database.due_s = 0
+    watched.run(7000)
     pauses = watched.clock.pauses
     assert pauses[0] == 0.0005
     assert pauses == sorted(pauses)
-    assert pauses[-1] == 0.02
+    assert pauses[-1] == 0.025
     began, at = 0.0, {}
     for pause in pauses:
         at[round(began, 1)] = pause
@@ -281,15 +282,23 @@ def test_the_watcher_slows_down_the_longer_nothing_comes(monkeypatch: pytest.Mon
     assert watched.database.questions == 1
 
 
+def test_before_the_first_job_the_watcher_is_as_slow_as_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched = Watched(monkeypatch)
+    watched.run(10)
+    assert watched.clock.pauses == [0.025] * 10
+
+
 def test_unrelated_commits_do_not_make_the_watcher_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
 
     def commit(number: int) -> None:
         watched.database.version = (1, number + 1)
 
-    watched.run(6000, commit)
-    assert watched.clock.pauses[-1] == 0.02
-    assert watched.database.questions == 6000
+    watched.run(100, commit)
+    assert watched.clock.pauses == [0.025] * 100
+    assert watched.database.questions == 100
     assert not watched.subscription.woken
 
 
@@ -297,11 +306,11 @@ def test_a_job_makes_the_watcher_fast_again(monkeypatch: pytest.MonkeyPatch) -> 
     watched = Watched(monkeypatch)
 
     def commit(number: int) -> None:
-        if number == 6000:
+        if number == 10:
             watched.database.version, watched.database.due_s = (1, 2), 0
 
-    watched.run(6001, commit)
-    assert watched.clock.pauses[-2:] == [0.02, 0.0005]
+    watched.run(11, commit)
+    assert watched.clock.pauses == [0.025] * 10 + [0.0005]
     assert watched.bell.wait(0)
 
 
@@ -316,21 +325,20 @@ def test_the_watcher_wakes_when_a_job_is_due(monkeypatch: pytest.MonkeyPatch) ->
         if watched.subscription.woken:
             woken_at.append(watched.clock.now)
 
-    watched.run(5000, pass_time)
-    assert due_at <= woken_at[0] <= due_at + 0.02
+    watched.run(200, pass_time)
+    assert due_at <= woken_at[0] <= due_at + 0.03
     assert watched.database.questions == 2
 
 
-def test_a_watcher_of_long_idleness_costs_little(
-    store: Store, seen: Seen, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_sqlite_wakes, "_PAUSE_OF_IDLE", 1)
+def test_a_watcher_of_long_idleness_costs_little(store: Store, seen: Seen) -> None:
     with Consumer(store.queue("q")), Consumer(store.queue("p")):
         until_idle(seen, "", 2)
-        began, cpu = time.monotonic(), time.process_time()
-        threading.Event().wait(2)
-        used = (time.process_time() - cpu) / (time.monotonic() - began)
-    assert used <= 0.01
+        used = []
+        for _ in range(3):  # it may cost more where others crowd it out of the caches
+            began, cpu = time.monotonic(), time.process_time()
+            threading.Event().wait(1)
+            used.append((time.process_time() - cpu) / (time.monotonic() - began))
+    assert min(used) <= 0.01
 
 
 def test_a_watcher_that_fails_says_so_and_comes_back(
