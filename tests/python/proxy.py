@@ -17,6 +17,7 @@ class Proxy:
     def __init__(self, host: str, port: int) -> None:
         self._server = (host, port)
         self.swallows = False
+        self.connections = 0  # taken up to now
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
@@ -35,6 +36,7 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self.connections += 1
                 server = socket.create_connection(self._server)
                 self._sockets += [client, server]
                 dead = threading.Event()
