@@ -93,6 +93,7 @@ class Receiver:
         self.repeats = 0
         self.requests = 0
         self._lock = threading.Lock()
+        self._serving: threading.Thread | None = None
         self._bind(0)
 
     def take(self, key: str, order: int) -> None:
@@ -104,14 +105,18 @@ class Receiver:
 
     def start(self) -> None:
         self._server.server_activate()
-        threading.Thread(target=self._server.serve_forever, args=[0.05], daemon=True).start()
+        self._serving = threading.Thread(target=self._server.serve_forever, args=[0.05])
+        self._serving.start()
 
     def go_down(self) -> None:
-        self._server.shutdown()
         self.close()
         self._bind(self.port)  # nobody else shall get it, but nobody listens
 
     def close(self) -> None:
+        if self._serving:
+            self._server.shutdown()
+            self._serving.join()
+            self._serving = None
         self._server.server_close()
 
     def _bind(self, port: int) -> None:
