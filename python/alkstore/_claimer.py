@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
@@ -17,7 +17,7 @@ from .types import JobHandle
 if TYPE_CHECKING:
     from ._wakes import Subscription
     from .queue import Queue
-    from .store import Session, Store
+    from .store import Engine, Session, Store
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
 
@@ -130,8 +130,18 @@ def consume(
                         if os.getpid() != owner:
                             raise AlkstoreError("this process was forked: consume() anew in it")
         finally:
-            if in_hand and os.getpid() == owner:
-                try:
-                    session.settle("release", queue.name, [claimed.key for claimed in in_hand])
-                except Exception as error:
-                    engine.wakes.complain("release of %r: %s; they will lapse", queue.name, error)
+            if os.getpid() == owner:
+                release(engine, session, in_hand)
+
+
+def release(engine: Engine, session: Session, claims: Iterable[Claimed]) -> None:
+    """Hand jobs back. What fails lapses."""
+    by_queue: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for claimed in claims:
+        by_queue[claimed.job.queue].append(claimed.key)
+    for queue, keys in by_queue.items():
+        try:
+            session.settle("release", queue, keys)
+        except Exception as error:
+            engine.wakes.complain("release of %r: %s; they will lapse", queue, error)
+            return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from contextlib import ExitStack, nullcontext, suppress
 from math import ceil, inf
 from queue import Empty, SimpleQueue
@@ -18,7 +18,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
-from ._claimer import Claimed, Claimer
+from ._claimer import Claimed, Claimer, release
 from ._heartbeats import Heartbeats
 from ._outcomes import Fail, Outcome, Outcomes, Retry
 
@@ -180,7 +180,7 @@ class Run:
         with self._lock:
             if not self._waiting or time.monotonic() < self._stuck_at():
                 return
-        self._release(session, self._take_back())
+        release(self._engine, session, self._take_back())
 
     def _take_back(self) -> list[Claimed]:
         """What no handler has started on."""
@@ -197,7 +197,7 @@ class Run:
         """Wait for the handlers that run, and send what comes of it."""
         drain_s = self._worker.drain_s
         end = inf if drain_s is None else time.monotonic() + drain_s
-        self._release(session, self._take_back())
+        release(self._engine, session, self._take_back())
         while (self._in_hand or self._outcomes.pause_s() < inf) and time.monotonic() < end:
             self._bell.wait(min(self._outcomes.pause_s(), max(0, end - time.monotonic()), _LOOK_S))
             if self._outcomes.pause_s() == 0:
@@ -212,19 +212,7 @@ class Run:
             held += self._in_hand
             self._in_hand.clear()
         self._outcomes.settle(session, last=True)
-        self._release(session, held)
-
-    def _release(self, session: Session, claims: list[Claimed]) -> None:
-        """Hand jobs back. What fails lapses."""
-        by_queue: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for claimed in claims:
-            by_queue[claimed.job.queue].append(claimed.key)
-        for queue, keys in by_queue.items():
-            try:
-                session.settle("release", queue, keys)
-            except Exception as error:
-                self._engine.wakes.complain("release of %r: %s; they will lapse", queue, error)
-                return
+        release(self._engine, session, held)
 
 
 def _finish(result: object) -> None:
