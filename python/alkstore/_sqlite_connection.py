@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
+from urllib.parse import quote
 
 from ._sql import installer
 from ._sqlite_errors import errors_by_code, is_busy, primary_code
@@ -15,15 +16,26 @@ from .errors import Unavailable, check_version
 
 
 @contextmanager
-def connected(path: str, busy_timeout_s: float) -> Iterator[sqlite3.Connection]:
-    """A new connection, closed again if anything in the block fails, with that told as one line."""
+def connected(
+    path: str, busy_timeout_s: float, *, make: bool = True
+) -> Iterator[sqlite3.Connection]:
+    """A new connection, closed again if anything in the block fails, with that told as one line.
+
+    make: make the file where it is not there.
+    """
     if sqlite3.sqlite_version_info < (3, 38):
         raise Unavailable(f"SQLite 3.38 or later is needed, this is {sqlite3.sqlite_version}")
+    # Never mode=ro, which would leave the files of the WAL behind.
+    file = path if make else f"file:{quote(os.fsencode(path))}?mode=rw"
     connection: sqlite3.Connection | None = None
     try:
         with errors_by_code():
             connection = sqlite3.connect(
-                path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+                file,
+                uri=not make,
+                timeout=busy_timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
             )
             # Text that is not UTF-8, as any client can store it, must not stop a claim.
             connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
@@ -64,7 +76,7 @@ def switch_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None
 
 
 def install(connection: sqlite3.Connection) -> bool:
-    found = _version(connection)
+    found = version(connection)
     if found is not None:
         check_version(found)
         return False
@@ -76,7 +88,8 @@ def install(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def _version(connection: sqlite3.Connection) -> str | None:
+def version(connection: sqlite3.Connection) -> str | None:
+    """The installed version, or None."""
     known = "SELECT 1 FROM sqlite_schema WHERE name = 'alkstore_version'"
     if not connection.execute(known).fetchall():
         return None

@@ -7,11 +7,11 @@ import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import quote
 
+from ._sqlite_connection import connected, version
 from ._sqlite_errors import errors_by_code
 from ._target import Target, is_sqlite, open, place
-from .errors import NotInstalled, Unavailable, check_version
+from .errors import NotInstalled, check_version
 
 if TYPE_CHECKING:
     import psycopg
@@ -193,25 +193,13 @@ def check_installed(target: Target, schema: str) -> None:
 def _existing(path: str) -> sqlite3.Connection:
     if not os.path.exists(path):
         raise NotInstalled(f"there is no file {path}: only `alkstore install` makes one")
-    connection: sqlite3.Connection | None = None
-    try:
-        # Not mode=ro, which would leave the files of the WAL behind.
-        uri = f"file:{quote(os.fsencode(path))}?mode=rw"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-        connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+    with connected(path, busy_timeout_s=5.0, make=False) as connection:
         connection.execute("PRAGMA query_only = ON")
-        known = "SELECT 1 FROM sqlite_schema WHERE name = 'alkstore_version'"
-        if not connection.execute(known).fetchall():
+        found = version(connection)
+        if found is None:
             raise NotInstalled(f"there is no alkstore in {path}: run `alkstore install`")
-        [(version,)] = connection.execute("SELECT version FROM alkstore_version")
-        check_version(version)
-    except BaseException as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, sqlite3.Error):
-            raise Unavailable(f"cannot open {path} as an SQLite database: {error}") from error
-        raise
-    return connection
+        check_version(found)
+        return connection
 
 
 @contextmanager
