@@ -96,6 +96,15 @@ def connected(parameters: dict[str, Any]) -> Iterator[psycopg.Connection[TupleRo
         raise Unavailable(f"cannot use the PostgreSQL database: {reason}") from error
 
 
+def prefix(schema: str) -> str:
+    """What the name of a call begins with, in a statement that takes values."""
+    return f"{quoted(schema)}.".replace("%", "%%")
+
+
+def quoted(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
 def rows(
     connection: psycopg.Connection[Any], sql: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> list[TupleRow]:

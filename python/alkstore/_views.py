@@ -158,8 +158,10 @@ class _PostgresViews(Views):
     computed = ("condition",)
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> None:
+        from ._postgres_connection import prefix
+
         self._connection = connection
-        self._prefix = '"' + schema.replace('"', '""').replace("%", "%%") + '".'
+        self._prefix = prefix(schema)
 
     def rows(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         from ._postgres_connection import errors_by_code
@@ -180,7 +182,7 @@ def reading(target: Target, schema: str) -> Iterator[Views]:
             yield _SqliteViews(connection)
     else:
         open(target, schema=schema).close()  # which checks what is installed
-        with _postgres_connection(str(target)) as connection:
+        with _postgres(str(target)) as connection:
             yield _PostgresViews(connection, schema)
 
 
@@ -203,7 +205,7 @@ def _existing(path: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def _postgres_connection(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def _postgres(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     import psycopg
 
     from ._postgres_connection import errors_by_code, parameters

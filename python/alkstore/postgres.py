@@ -28,7 +28,7 @@ _TRUSTED_FOR_S = 30.0  # without a look whether its connection is still good
 
 class PostgresEngine(PostgresCalls):
     def __init__(self, url: str, schema: str, pool_size: int) -> None:
-        self._prefix = _quoted(schema).replace("%", "%%") + "."
+        self._prefix = pg.prefix(schema)
         parameters = pg.parameters(url)
         with pg.connected(parameters) as connection:
             found = _version(connection, schema)
@@ -158,9 +158,5 @@ def _version(connection: psycopg.Connection[TupleRow], schema: str) -> str | Non
     sql = """
         SELECT substring(prosrc FROM '^ SELECT ''([^'']+)'' $') FROM pg_catalog.pg_proc
         WHERE oid = pg_catalog.to_regprocedure(%s)"""
-    rows = pg.rows(connection, sql, (f"{_quoted(schema)}.version()",))
+    rows = pg.rows(connection, sql, (f"{pg.quoted(schema)}.version()",))
     return rows[0][0] if rows else None
-
-
-def _quoted(identifier: str) -> str:
-    return '"' + identifier.replace('"', '""') + '"'
