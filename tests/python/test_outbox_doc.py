@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,8 +10,15 @@ from pathlib import Path
 import pytest
 
 import alkstore
-from tests.python.test_readme import BLOCK, checkout, lines, run, sessions
-from tests.python.waiting import until
+from tests.python.test_readme import (
+    BLOCK,
+    checkout,
+    lines,
+    run,
+    run_python,
+    sessions,
+    stop_when,
+)
 
 __all__ = ["checkout"]  # the fixture
 
@@ -77,25 +81,10 @@ def test_python_prints_what_its_comments_say(
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(alkstore.StopToken, "on_signals", lambda: stop_when_delivered(target))
     for block in blocks("python"):
-        code = block.replace('"app.db"', repr(target))
-        code = code.replace(RECEIVER, f"http://127.0.0.1:{receiver.server_port}")
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(code, "outbox.md", "exec"), {})  # noqa: S102
-        expected = re.findall(r"print\(.*\)  # (.*)", block)
-        assert len(expected) == block.count("print(")
-        assert output.getvalue().splitlines() == expected
+        run_python(block.replace(RECEIVER, f"http://127.0.0.1:{receiver.server_port}"), target)
     assert receiver.arrived == [("/mails", '"shop-1"', b'{"to": 7}')] * 2  # type: ignore[attr-defined]
 
 
 def stop_when_delivered(target: str) -> alkstore.StopToken:
-    """A stop that comes, in place of a signal, when the message of the page is gone."""
-    stop = alkstore.StopToken()
-
-    def watch() -> None:
-        with alkstore.open(target) as store:
-            until(lambda: store.outbox("mail").get_job(1) is None)
-        stop.set()
-
-    threading.Thread(target=watch).start()
-    return stop
+    """When the message of the page is gone."""
+    return stop_when(target, lambda store: store.outbox("mail").get_job(1) is None)

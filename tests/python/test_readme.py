@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,22 +125,32 @@ def test_python_prints_what_its_comments_say(
     target = "app.db" if engine == "sqlite" else pg_url
     monkeypatch.setattr(alkstore.StopToken, "on_signals", lambda: stop_without_work(target))
     for block in blocks("python"):
-        expected = re.findall(r"print\(.*\)  # (.*)", block)
-        assert len(expected) == block.count("print(")
-        code = block if engine == "sqlite" else block.replace('"app.db"', repr(pg_url))
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(code, "README.md", "exec"), {})  # noqa: S102
-        assert output.getvalue().splitlines() == expected
+        run_python(block, target)
+
+
+def run_python(block: str, target: str = "app.db") -> None:
+    """Run a block on that database; it must print what its comments say."""
+    expected = re.findall(r"print\(.*\)  # (.*)", block)
+    assert len(expected) == block.count("print(")
+    code = block.replace('"app.db"', repr(target))
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "a block", "exec"), {})  # noqa: S102
+    assert output.getvalue().splitlines() == expected
 
 
 def stop_without_work(target: str) -> alkstore.StopToken:
-    """A stop that comes, in place of a signal, when the worker has done all there is."""
+    """When the worker has done all there is."""
+    return stop_when(target, lambda store: store.queue("emails").next_due() is None)
+
+
+def stop_when(target: str, done: Callable[[alkstore.Store], bool]) -> alkstore.StopToken:
+    """A stop that comes, in place of a signal, when what a page shows is done."""
     stop = alkstore.StopToken()
 
     def watch() -> None:
         with alkstore.open(target) as store:
-            until(lambda: store.queue("emails").next_due() is None)
+            until(lambda: done(store))
         stop.set()
 
     threading.Thread(target=watch).start()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 from pathlib import Path
 
 import pytest
 
 import alkstore
-from tests.python.test_readme import BLOCK, checkout, lines, run, sessions
+from tests.python.test_readme import BLOCK, checkout, lines, run, run_python, sessions
 
 __all__ = ["checkout"]  # the fixture
 
@@ -53,10 +50,4 @@ def test_commands_succeed() -> None:
 @pytest.mark.usefixtures("installed")
 def test_python_prints_what_its_comments_say(engine: str, empty_pg_url: str) -> None:
     for block in blocks("python"):
-        code = block if engine == "sqlite" else block.replace('"app.db"', repr(empty_pg_url))
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(code, PAGE.name, "exec"), {})  # noqa: S102
-        expected = re.findall(r"print\(.*\)  # (.*)", block)
-        assert len(expected) == block.count("print(")
-        assert output.getvalue().splitlines() == expected
+        run_python(block, "app.db" if engine == "sqlite" else empty_pg_url)

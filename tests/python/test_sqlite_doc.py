@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import re
 import sqlite3
@@ -15,7 +13,7 @@ import pytest
 
 from alkstore._sql import installer
 from tests.harness import sqlite_matrix
-from tests.python.test_readme import ACCOUNT, BLOCK, ROOT, lines, run, sessions
+from tests.python.test_readme import ACCOUNT, BLOCK, ROOT, lines, run, run_python, sessions
 
 PAGE = (ROOT / "docs/sqlite.md").read_text()
 
@@ -39,15 +37,6 @@ def run_console(block: str) -> None:
         assert len(printed) == len(shown), session
         for line, pattern in zip(printed, shown, strict=True):
             assert re.fullmatch(re.escape(pattern).replace("…", ".*"), line), session
-
-
-def run_python(block: str) -> None:
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        exec(compile(block, "docs/sqlite.md", "exec"), {})  # noqa: S102
-    expected = re.findall(r"print\(.*\)  # (.*)", block)
-    assert len(expected) == block.count("print(")
-    assert output.getvalue().splitlines() == expected
 
 
 def run_sql(block: str) -> None:

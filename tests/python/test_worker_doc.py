@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import inspect
-import io
 import re
 from pathlib import Path
 
-import pytest
-
 import alkstore
-from tests.python.test_readme import BLOCK
+from tests.python.test_readme import BLOCK, run_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "worker.md").read_text()
@@ -27,18 +23,9 @@ def test_every_block_is_of_a_kind_that_is_looked_at() -> None:
     assert PAGE.count("```") == 2 * len(BLOCK.findall(PAGE))
 
 
-def test_python_prints_what_its_comments_say(
-    engine: str, pg_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_python_prints_what_its_comments_say(target: str) -> None:
     for block in blocks("python"):
-        code = block if engine == "sqlite" else block.replace('"app.db"', repr(pg_url))
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(code, "worker.md", "exec"), {})  # noqa: S102
-        expected = re.findall(r"print\(.*\)  # (.*)", block)
-        assert len(expected) == block.count("print(")
-        assert output.getvalue().splitlines() == expected
+        run_python(block, target)
 
 
 def test_the_settings_are_those_of_the_class() -> None:
