@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import defaultdict, deque
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ._wakes import Subscription
     from .queue import Queue
     from .store import Engine, Session, Store
+
+log = logging.getLogger("alkstore")
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
 
@@ -74,7 +77,9 @@ class Claimer:
                 raise  # what no time will cure
             self.failed(error)
             return []
-        self._retry_s = _FIRST_RETRY_S
+        if self._retry_s > _FIRST_RETRY_S:
+            self._retry_s = _FIRST_RETRY_S
+            log.info("queue %r: claims succeed again", self.queue)
         if rows:
             self._subscription.found()
         else:

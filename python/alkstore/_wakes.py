@@ -51,6 +51,8 @@ class Wakes(ABC):
         self._looking: dict[Subscription, None] = {}  # who has looked for longest comes first
         self._thread: threading.Thread | None = None
         self._silent_until = 0.0
+        self._told_at: dict[str, float] = {}
+        self._untold: set[str] = set()
 
     @contextmanager
     def subscribe(self, queue: str, bell: Bell) -> Iterator[Subscription]:
@@ -108,11 +110,20 @@ class Wakes(ABC):
                 subscription.ring()
 
     def complain(self, message: str, *values: object) -> None:
-        """Log what will be tried again: all of a store's threads together a line a second."""
+        """Log what will be tried again: all of a store's threads together a line a second.
+
+        What has not been told for longer goes first, so that no trouble hides another.
+        """
         with self._lock:
             now = time.monotonic()
-            if now < self._silent_until:
+            told_at = self._told_at.get(message, 0.0)
+            others = [self._told_at.get(other, 0.0) for other in self._untold - {message}]
+            waits = now < self._silent_until + 1 and any(other < told_at for other in others)
+            if now < self._silent_until or waits:
+                self._untold.add(message)
                 return
+            self._untold.discard(message)
+            self._told_at[message] = now
             self._silent_until = now + 1
         log.warning(message, *values)
 

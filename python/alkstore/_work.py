@@ -155,8 +155,10 @@ class Run:
         try:
             _finish(self._worker.handlers[job.queue](job))
         except Fail as error:
+            log.info("job %d of %r will not succeed: %s", job.id, job.queue, _text(error))
             return Outcome(claimed, "fail", _text(error))
         except Retry as error:
+            log.info("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, _text(error))
             return Outcome(claimed, "retry", _text(error), getattr(error, "delay_s", None))
         except BaseException as error:  # a handler's sys.exit() is no reason to end either
             log.warning(
@@ -198,6 +200,7 @@ class Run:
         drain_s = self._worker.drain_s
         end = inf if drain_s is None else time.monotonic() + drain_s
         release(self._engine, session, self._take_back())
+        log.info("stopping: %d handlers still run", len(self._running))
         while (self._in_hand or self._outcomes.pause_s() < inf) and time.monotonic() < end:
             self._bell.wait(min(self._outcomes.pause_s(), max(0, end - time.monotonic()), _LOOK_S))
             if self._outcomes.pause_s() == 0:
@@ -209,6 +212,9 @@ class Run:
         for _ in range(self._worker.concurrency):
             self._unstarted.put(None)
         with self._lock:
+            for claimed in self._running.keys() & self._in_hand:
+                job = claimed.job
+                log.warning("job %d of %r still runs, and is handed back", job.id, job.queue)
             held += self._in_hand
             self._in_hand.clear()
         self._outcomes.settle(session, last=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._input import integer, public_name, seconds, sized_name
 from ._jobs import Jobs
@@ -54,7 +54,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        handlers: Mapping[str | Queue | Outbox, Handler],
+        handlers: Mapping[Any, Handler],  # str | Queue | Outbox, as which no dict[str, …] passes
         *,
         concurrency: int = 1,
         prefetch: int = 100,
