@@ -75,7 +75,7 @@ def public_name(what: str, value: str, longest: int = 255) -> str:
     return value
 
 
-def target(queue: str) -> tuple[str, str]:
+def addressed(queue: str) -> tuple[str, str]:
     """By which argument a call that adds or claims jobs names a queue, and its value."""
     if queue.startswith(OUTBOX_PREFIX):
         return "outbox", queue.removeprefix(OUTBOX_PREFIX)

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from . import _postgres_connection as pg
-from ._input import RawJson, payload_text, target
+from ._input import RawJson, addressed, payload_text
 from ._postgres_schedules import PostgresSchedules
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from .errors import Busy
@@ -25,7 +25,7 @@ _ARGUMENTS = {"run_at": "to_timestamp(%(run_at)s::bigint)"} | {
 
 def _function(call: str, queue: str) -> tuple[str, str]:
     """The function for a queue or an outbox, and the name to call it with."""
-    kind, name = target(queue)
+    kind, name = addressed(queue)
     return (call if kind == "queue" else f"outbox_{call}"), name
 
 
@@ -110,7 +110,7 @@ class PostgresCalls(PostgresSchedules):
         claims: Sequence[tuple[int, int]],
         lock_timeout: str = "200ms",
     ) -> dict[tuple[int, int], bool]:
-        """Ack, release or heartbeat claims, by (id, attempt), in one statement; each one's answer.
+        """Ack, release or heartbeat claims by (id, attempt), in one statement; their answers.
 
         What others keep locked has none. It must not hold up the rest, so then each goes alone,
         and hardly waits. The timeout is that of this statement only, also behind a pooler.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from ._input import payload_text, target
+from ._input import addressed, payload_text
 from ._rows import CLAIM_COLUMNS, JOB_COLUMNS
 from ._sqlite_connection import rows
 from ._sqlite_errors import errors_by_code
@@ -34,7 +34,7 @@ class SqliteCalls(SqliteSchedules):
     def enqueue(
         self, tx: object, queue: str, payload: Any, options: Mapping[str, int | None]
     ) -> int:
-        kind, name = target(queue)
+        kind, name = addressed(queue)
         arguments = {kind: name, **options}
         values = {"payload": payload_text(payload), **arguments}
         [(job_id,)] = self._call(tx, _enqueue(arguments), values)
@@ -52,7 +52,7 @@ class SqliteCalls(SqliteSchedules):
 
     def claim(self, tx: object, queue: str, worker_id: str, n: int | None) -> list[list[Any]]:
         # The jobs within the same statement: no other claim can come between.
-        kind, name = target(queue)
+        kind, name = addressed(queue)
         sql = f"""
             INSERT INTO alkstore_claim({kind}, worker_id, n) VALUES (?, ?, ?)
             RETURNING (SELECT jobs FROM alkstore_claimed_json)"""
@@ -72,13 +72,13 @@ class SqliteCalls(SqliteSchedules):
         return bool(self._call(tx, sql, tuple(arguments.values())))
 
     def cancel(self, tx: object, queue: str, job_id: int) -> bool:
-        kind, name = target(queue)
+        kind, name = addressed(queue)
         return self.accepted(tx, "cancel", **{kind: name}, job_id=job_id)
 
     def settle(
         self, call: str, queue: str, claims: Sequence[tuple[int, int]]
     ) -> dict[tuple[int, int], bool]:
-        """Ack or heartbeat claims, by (id, attempt), in one statement; the answer to each."""
+        """Ack, release or heartbeat claims by (id, attempt), in one statement; their answers."""
         sql = f"""
             INSERT INTO alkstore_{call}(queue, job_id, attempt)
             SELECT ?, value ->> 0, value ->> 1 FROM json_each(?) RETURNING job_id, attempt"""
@@ -103,7 +103,7 @@ class SqliteCalls(SqliteSchedules):
         return json.loads(rows[0][0]) if rows else None
 
     def sweep_expired(self, tx: object, queue: str) -> tuple[int, int]:
-        kind, name = target(queue)
+        kind, name = addressed(queue)
         sql = f"""
             INSERT INTO alkstore_sweep_expired({kind}) VALUES (?)
             RETURNING (SELECT expired FROM alkstore_swept), (SELECT pruned FROM alkstore_swept)"""
