@@ -1,4 +1,4 @@
-"""Queue: a method is one SQL call with its arguments and rows mapped, nothing more."""
+"""Queue: a method is one SQL call with its arguments and rows mapped; only consume() is more."""
 
 from __future__ import annotations
 
