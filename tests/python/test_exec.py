@@ -2,68 +2,54 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from alkstore import JobRecord, RawJson, StopToken, Store, Worker
+from alkstore import JobRecord, RawJson, Store
 from alkstore._exec import Command
+from tests.python.test_worker import is_gone, record, running
 from tests.python.waiting import until
 
 
 @contextmanager
-def working(store: Store, command: Command, *, drain_s: float = 25.0) -> Iterator[StopToken]:
-    stop = StopToken()
-    worker = Worker(store, {"q": command}, stop=stop, drain_s=drain_s)
-    thread = threading.Thread(target=worker.run)
-    thread.start()
+def working(store: Store, command: Command, **options: Any) -> Iterator[None]:
     try:
-        yield stop
+        with running(store, {"q": command}, **options):
+            yield
     finally:
-        stop.set()
-        thread.join()
         command.kill()
-
-
-def ended(store: Store, job_id: int) -> Callable[[], bool]:
-    return lambda: store.queue("q").get_job(job_id) is None
 
 
 def buried(store: Store, command: str, *, payload: str = "null") -> JobRecord:
     """The job, after the command has been its only attempt."""
     queue = store.queue("q", max_attempts=1)
     job_id = queue.enqueue(RawJson(payload))
-
-    def is_dead() -> bool:
-        job = queue.get_job(job_id)
-        return job is not None and job.state == "dead"
-
     with working(store, Command(command)):
-        until(is_dead)
-    job = queue.get_job(job_id)
-    assert job is not None
-    return job
+        until(lambda: record(queue, job_id).state == "dead")
+    return record(queue, job_id)
 
 
 def test_the_payload_comes_on_standard_input_byte_for_byte(store: Store, tmp_path: Path) -> None:
     payload = '{"b":1,  "a":[1.0,1e2], "a":"日本\\u0000"}' + " " * 200_000  # more than a pipe holds
-    job_id = store.queue("q").enqueue(RawJson(payload))
+    queue = store.queue("q")
+    job_id = queue.enqueue(RawJson(payload))
     with working(store, Command(f"sleep 0.1; cat > {tmp_path}/payload")):
-        until(ended(store, job_id))
+        until(lambda: is_gone(queue, job_id))
     assert (tmp_path / "payload").read_text() == payload
 
 
 def test_the_environment_tells_which_job_it_is(store: Store, tmp_path: Path) -> None:
-    job_id = store.queue("q").enqueue(1)
+    queue = store.queue("q")
+    job_id = queue.enqueue(1)
     command = f'echo "$ALKSTORE_QUEUE $ALKSTORE_JOB_ID $ALKSTORE_ATTEMPT" > {tmp_path}/told'
     with working(store, Command(command)):
-        until(ended(store, job_id))
+        until(lambda: is_gone(queue, job_id))
     assert (tmp_path / "told").read_text() == f"q {job_id} 1\n"
 
 
@@ -74,12 +60,32 @@ def test_the_environment_tells_which_job_it_is(store: Store, tmp_path: Path) -> 
         ("echo out; echo one >&2; echo two >&2; false", "one\ntwo"),
         ("exit 3", "exit status 3"),
         ("kill -9 $$", "killed by SIGKILL"),
+        ("kill -35 $$", "killed by signal 35"),
         (r"printf 'a\200b' >&2; false", "a\ufffdb"),
     ],
 )
 def test_any_other_status_than_0_is_an_error(store: Store, command: str, error: str) -> None:
     job = buried(store, command)
     assert (job.retry_error, job.last_error, job.attempts) == (error, error, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "ended"),
+    [
+        ("echo no route to host >&2; exit 7", "exit status 7"),
+        ("kill -9 $$", "killed by SIGKILL"),
+        ("no-such-program", "exit status 127"),
+    ],
+)
+def test_the_log_tells_whose_command_failed(
+    store: Store, caplog: pytest.LogCaptureFixture, command: str, ended: str
+) -> None:
+    job = buried(store, command)
+    [record] = caplog.records
+    assert (record.levelname, record.message) == (
+        "WARNING",
+        f"job {job.id} of 'q', attempt 1: {ended}",
+    )
 
 
 def test_of_a_long_error_the_end_is_kept(store: Store) -> None:
@@ -89,9 +95,10 @@ def test_of_a_long_error_the_end_is_kept(store: Store) -> None:
 
 
 def test_standard_error_is_passed_on(store: Store, capfd: pytest.CaptureFixture[str]) -> None:
-    job_id = store.queue("q").enqueue(1)
+    queue = store.queue("q")
+    job_id = queue.enqueue(1)
     with working(store, Command("echo told on the way >&2")):
-        until(ended(store, job_id))
+        until(lambda: is_gone(queue, job_id))
         until(lambda: "told on the way\n" in capfd.readouterr().err)
 
 
@@ -111,15 +118,14 @@ def test_a_kill_takes_what_the_command_has_started_along(store: Store, tmp_path:
     with working(store, command, drain_s=0):
         until(pid.exists)
     until(lambda: not Path("/proc", pid.read_text().strip()).exists())
-    job = queue.get_job(job_id)
-    assert job is not None
+    job = record(queue, job_id)
     assert (job.state, job.attempts, job.released, job.retry_error) == ("pending", 1, 1, None)
 
 
 def test_nothing_is_started_after_a_kill(store: Store, tmp_path: Path) -> None:
     command = Command(f"touch {tmp_path}/started")
     command.kill()
-    store.queue("q").enqueue(json.loads("1"))
+    store.queue("q").enqueue(1)
     handle = store.queue("q").claim_one("w")
     assert handle is not None
     with pytest.raises(InterruptedError):
