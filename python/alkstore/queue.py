@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ._claimer import consume
-from ._input import integer, integer_or_none, name, public_name, seconds
+from ._input import integer, integer_or_none, name, public_name, seconds, sized_name
 from ._jobs import Jobs
 from ._rows import CLAIM_COLUMNS, instant, values
 from .errors import InvalidOption
-from .stop import StopToken
+from .stop import StopToken, token
 from .types import JobHandle
 
 if TYPE_CHECKING:
@@ -109,13 +109,12 @@ class Queue(Jobs):
         While the database cannot be reached or is locked, it logs that and tries again. On
         PostgreSQL it has one connection beside the pool, and all consumers of a store have another
         one that listens. SQL: claim, next_due, release. Raises InvalidName, InvalidOption,
-        StoreClosed.
+        StoreClosed, and TypeError for a stop that is no StopToken.
         """
-        name("worker_id", worker_id)
+        sized_name("worker_id", worker_id)  # SQL would only be asked once there is a job
         if integer("batch", batch) < 1:
             raise InvalidOption("invalid_option: batch must be at least 1")
-        stop = StopToken() if stop is None else stop
-        return consume(self, worker_id, batch, stop, seconds("poll_s", poll_s))
+        return consume(self, worker_id, batch, token(stop), seconds("poll_s", poll_s))
 
     def ack_batch(self, claims: Iterable[JobHandle | int], *, tx: Tx | None = None) -> int:
         """Ack many jobs and return how many were accepted; the others are left alone.

@@ -69,6 +69,15 @@ class StopToken:
             self._stop.bells.remove(bell)
 
 
+def token(stop: StopToken | None) -> StopToken:
+    """The token, or without one a token that nobody sets. Raises TypeError."""
+    if stop is None:
+        return StopToken()
+    if not isinstance(stop, StopToken):  # as a threading.Event, which rings no bells
+        raise TypeError(f"stop must be a StopToken, not {stop!r}")
+    return stop
+
+
 class _Stop:
     """What clones share."""
 

@@ -11,7 +11,7 @@ from ._jobs import Jobs
 from ._work import Run
 from .errors import InvalidOption
 from .locks import unique_owner
-from .stop import StopToken
+from .stop import StopToken, token
 from .types import JobHandle
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class Worker:
         self.concurrency = _at_least(1, "concurrency", concurrency)
         self.prefetch = _at_least(0, "prefetch", prefetch)
         self.heartbeat = heartbeat
-        self.stop = StopToken() if stop is None else stop
-        if not isinstance(self.stop, StopToken):
-            raise TypeError(f"stop must be a StopToken, not {stop!r}")
+        self.stop = token(stop)
         self.poll_s = seconds("poll_s", poll_s)
         self.drain_s = None if drain_s is None else seconds("drain_s", drain_s, or_zero=True)
         self.worker_id = unique_owner() if worker_id is None else sized_name("worker_id", worker_id)
