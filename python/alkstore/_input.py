@@ -26,6 +26,12 @@ def integer(option: str, value: int) -> int:
     return int(value)  # an IntEnum becomes plain: a driver may have its own idea of enums
 
 
+def at_least(least: int, option: str, value: int) -> int:
+    if integer(option, value) < least:
+        raise InvalidOption(f"invalid_option: {option} must be at least {least}")
+    return value
+
+
 def integer_or_none(option: str, value: int | None) -> int | None:
     return None if value is None else integer(option, value)
 

@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ._input import integer, name
+from ._input import at_least, name
 from .errors import InvalidName, InvalidOption, Unavailable
 from .sqlite import SqliteEngine
 from .store import Store
@@ -47,8 +47,7 @@ def open(
     schema), InvalidOption.
     """
     if _is_postgres(target):
-        if integer("pool_size", pool_size) < 1:
-            raise InvalidOption("invalid_option: pool_size must be at least 1")
+        at_least(1, "pool_size", pool_size)
         return Store(partial(_postgres(), str(target), _checked(schema), pool_size))
     if not 0 <= busy_timeout_s <= 2_000_000:
         raise InvalidOption("invalid_option: busy_timeout_s must be from 0 to 2000000")

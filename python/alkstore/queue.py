@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ._claimer import consume
-from ._input import integer, integer_or_none, name, public_name, seconds, sized_name
+from ._input import at_least, integer, integer_or_none, name, public_name, seconds, sized_name
 from ._jobs import Jobs
 from ._rows import CLAIM_COLUMNS, instant, values
-from .errors import InvalidOption
 from .stop import StopToken, token
 from .types import JobHandle
 
@@ -112,8 +111,7 @@ class Queue(Jobs):
         StoreClosed, and TypeError for a stop that is no StopToken.
         """
         sized_name("worker_id", worker_id)  # SQL would only be asked once there is a job
-        if integer("batch", batch) < 1:
-            raise InvalidOption("invalid_option: batch must be at least 1")
+        at_least(1, "batch", batch)
         return consume(self, worker_id, batch, token(stop), seconds("poll_s", poll_s))
 
     def ack_batch(self, claims: Iterable[JobHandle | int], *, tx: Tx | None = None) -> int:

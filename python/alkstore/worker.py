@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._input import integer, public_name, seconds, sized_name
+from ._input import at_least, public_name, seconds, sized_name
 from ._jobs import Jobs
 from ._work import Run
 from .errors import InvalidOption
@@ -68,8 +68,8 @@ class Worker:
         self.handlers = {_queue_name(queue): _plain(handler) for queue, handler in handlers.items()}
         if not 0 < len(self.handlers) == len(handlers):
             raise InvalidOption("invalid_option: a worker needs a handler, and one for each queue")
-        self.concurrency = _at_least(1, "concurrency", concurrency)
-        self.prefetch = _at_least(0, "prefetch", prefetch)
+        self.concurrency = at_least(1, "concurrency", concurrency)
+        self.prefetch = at_least(0, "prefetch", prefetch)
         self.heartbeat = heartbeat
         self.stop = token(stop)
         self.poll_s = seconds("poll_s", poll_s)
@@ -100,9 +100,3 @@ def _plain(handler: Handler) -> Handler:
     if not callable(handler) or any(does_later(f) for does_later in _LATER for f in called):
         raise TypeError(f"a handler must be a plain function, not {handler!r}")
     return handler
-
-
-def _at_least(least: int, option: str, value: int) -> int:
-    if integer(option, value) < least:
-        raise InvalidOption(f"invalid_option: {option} must be at least {least}")
-    return value
