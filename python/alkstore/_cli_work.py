@@ -29,6 +29,7 @@ def add(commands: Commands) -> None:
     add_queue(command)
     command.add_argument(
         "--exec",
+        type=_command,
         metavar="COMMAND",
         required=True,
         help="called by the shell with the payload on standard input; exit status 0 acks the job, "
@@ -64,6 +65,12 @@ def add(commands: Commands) -> None:
     add_url(command)
 
 
+def _command(text: str) -> str:
+    if text.strip():
+        return text
+    raise argparse.ArgumentTypeError("the command is empty")  # and would ack all jobs
+
+
 def _work(options: argparse.Namespace) -> Iterable[str]:
     command = Command(options.exec)
     with opened(options) as store:
@@ -77,12 +84,18 @@ def _work(options: argparse.Namespace) -> Iterable[str]:
             worker_id=options.worker_id,
         )
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+        logging.getLogger("alkstore").addFilter(_is_news)
         logging.info("worker %s: at work on queue %r", worker.worker_id, options.queue)
         try:
             worker.run()
         finally:
             command.kill()
     return []
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """All but what the worker says of a Retry: that is standard error, which was passed on."""
+    return record.levelno > logging.INFO or record.funcName != "_outcome"
 
 
 def _stop() -> StopToken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from typing import IO
 from ._outcomes import Retry
 from .types import JobHandle
 
+log = logging.getLogger("alkstore")
+
 _ERROR_BYTES = 60_000  # fewer than what an error may have characters
 _LATE_S = 1.0  # how long a process left behind may hold up what the command itself wrote
 
@@ -22,7 +25,7 @@ class Command:
     """Calls the shell with a job's payload on standard input.
 
     Exit status 0 is success. With any other the job is tried again, and the end of what was
-    written to standard error, which goes to ours as well, is its error.
+    written to standard error, which goes to ours as well, is its error; the log tells whose it was.
     """
 
     def __init__(self, command: str) -> None:
@@ -42,7 +45,9 @@ class Command:
         with self._lock:
             self._running.discard(process)
         if status != 0:
-            raise Retry(error.text() or _how_it_ended(status))
+            text, ended = error.text(), _how_it_ended(status)
+            log.warning("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, ended)
+            raise Retry(text or ended)
 
     def kill(self) -> None:
         """End all commands that still run, with all that they started, and start no others."""
@@ -96,6 +101,8 @@ class _Tail:
 
 
 def _how_it_ended(status: int) -> str:
-    if status < 0:
+    if status >= 0:
+        return f"exit status {status}"
+    with suppress(ValueError):
         return f"killed by {signal.Signals(-status).name}"
-    return f"exit status {status}"
+    return f"killed by signal {-status}"  # one of those for real time has no name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from alkstore import Store
 from tests.python.test_cli import failure, run
+from tests.python.test_worker import is_gone, record
 from tests.python.waiting import until
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -51,7 +53,7 @@ def test_each_job_is_given_to_the_command(store: Store, start: Start) -> None:
     queue = store.queue("q")
     job_ids = queue.enqueue_batch([{"to": n} for n in range(5)])
     process = start("cat; echo")
-    until(lambda: all(queue.get_job(job_id) is None for job_id in job_ids))
+    until(lambda: is_gone(queue, *job_ids))
     status, output, error = stopped(process)
     assert (status, output.splitlines()) == (0, [f'{{"to": {n}}}' for n in range(5)])
     assert " at work on queue 'q'\n" in error
@@ -61,20 +63,35 @@ def test_a_failing_command_is_tried_again_and_tells_why(store: Store, start: Sta
     queue = store.queue("q", max_attempts=2, backoff_base_s=1)
     job_id = queue.enqueue(1)
     process = start("echo attempt $ALKSTORE_ATTEMPT >&2; exit 1", "--worker-id", "host-1")
-
-    def dead() -> bool:
-        job = queue.get_job(job_id)
-        return job is not None and job.state == "dead"
-
-    until(dead)
-    job = queue.get_job(job_id)
-    assert job is not None
+    until(lambda: record(queue, job_id).state == "dead")
+    job = record(queue, job_id)
     assert (job.attempts, job.last_error, job.worker_id) == (2, "attempt 2", "host-1")
     status, output, error = stopped(process)
     assert (status, output) == (0, "")
-    lines = error.splitlines()
-    assert lines[0].endswith("worker host-1: at work on queue 'q'")
-    assert lines[1:] == ["attempt 1", "attempt 2"]  # and nothing else, no traceback
+    assert [re.sub(r"^\d{4}-\S+ \S+ ", "", line) for line in error.splitlines()] == [
+        "worker host-1: at work on queue 'q'",
+        *("attempt 1", f"job {job_id} of 'q', attempt 1: exit status 1"),
+        *("attempt 2", f"job {job_id} of 'q', attempt 2: exit status 1"),
+        "stopping: 0 handlers still run",
+    ]
+
+
+def test_what_settles_its_job_itself_makes_the_log_doubt(store: Store, start: Start) -> None:
+    queue = store.queue("q")
+    job_id = queue.enqueue(1)
+    process = start(
+        f"{sys.executable} -c 'import alkstore, os;"
+        ' store = alkstore.open(os.environ["ALKSTORE_URL"]);'
+        ' job_id = int(os.environ["ALKSTORE_JOB_ID"]);'
+        ' assert store.queue("q").ack_batch([job_id]) == 1;'
+        " store.close()'"
+    )
+    until(lambda: is_gone(queue, job_id))
+    status, output, error = stopped(process)
+    assert (status, output) == (0, "")
+    says = f"job {job_id} of 'q': its claim was lost, or it was cancelled, before the ack"
+    assert [line for line in error.splitlines() if " attempt" in line] == []
+    assert error.count(f" {says}\n") == 1
 
 
 def test_a_stop_lets_the_command_finish(store: Store, start: Start, tmp_path: Path) -> None:
@@ -85,17 +102,14 @@ def test_a_stop_lets_the_command_finish(store: Store, start: Start, tmp_path: Pa
     process = start(f"touch {began}; while ! test -e {go_on}; do sleep 0.05; done")
     until(began.exists)
     process.send_signal(signal.SIGTERM)
-    expiry = queue.get_job(job_id).claim_expires_at
-
-    def prolonged() -> bool:
-        return queue.get_job(job_id).claim_expires_at > expiry
-
-    until(prolonged)  # a heartbeat, though the stop was given
+    expiry = record(queue, job_id).claim_expires_at
+    # A heartbeat, though the stop was given.
+    until(lambda: record(queue, job_id).claim_expires_at > expiry)
     go_on.touch()
     process.communicate(timeout=30)
     assert process.returncode == 0
     assert queue.get_job(job_id) is None
-    job = queue.get_job(waiting)
+    job = record(queue, waiting)
     assert (job.state, job.attempts - job.released) == ("pending", 0)
 
 
@@ -115,7 +129,7 @@ def test_what_does_not_finish_is_killed_and_handed_back(
     process.communicate(timeout=30)
     assert process.returncode == (0 if way == "at the end of the drain" else 128 + signal.SIGTERM)
     until(lambda: not Path("/proc", pid.read_text().strip()).exists())
-    job = queue.get_job(job_id)
+    job = record(queue, job_id)
     assert (job.state, job.attempts, job.released, job.retry_error) == ("pending", 1, 1, None)
 
 
@@ -149,6 +163,10 @@ def signals_as_before() -> Iterator[None]:
 @pytest.mark.usefixtures("signals_as_before")
 def test_wrong_usage(capsys: pytest.CaptureFixture[str], store: Store, target: str) -> None:
     assert run(capsys, "work", "q", "--url", target)[0] == 2
+    for command in ("", " \n"):
+        status, output, error = run(capsys, "work", "q", "--exec", command, "--url", target)
+        assert (status, output) == (2, "")
+        assert error.endswith("alkstore work: error: argument --exec: the command is empty\n")
     for option in (["--concurrency", "0"], ["--poll", "0"], ["--drain", "-1"]):
         error = failure(capsys, "work", "q", "--exec", "true", *option, "--url", target)
         assert error.startswith(f"alkstore: invalid_option: {option[0][2:]}")
