@@ -53,7 +53,7 @@ class Claimer:
     ) -> None:
         self.queue = subscription.queue
         self._store = store
-        self._wakes = store._engine.wakes
+        self._complain = store._engine.complain
         self._subscription = subscription
         self._worker_id = worker_id
         self._poll_s = poll_s
@@ -75,7 +75,7 @@ class Claimer:
         except Exception as error:
             if isinstance(error, AlkstoreError) and not isinstance(error, Busy | Unavailable):
                 raise  # what no time will cure
-            self.failed(error)
+            self._failed(error)
             return []
         if self._retry_s > _FIRST_RETRY_S:
             self._retry_s = _FIRST_RETRY_S
@@ -99,11 +99,9 @@ class Claimer:
             self._look_at = 0.0
             self._subscription.found()
 
-    def failed(self, error: Exception) -> None:
+    def _failed(self, error: Exception) -> None:
         """Leave the queue alone for a while."""
-        self._wakes.complain(
-            "queue %r: %s; trying again in %.1f s", self.queue, error, self._retry_s
-        )
+        self._complain("queue %r: %s; trying again in %.1f s", self.queue, error, self._retry_s)
         self._not_before = time.monotonic() + self._retry_s
         self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
 
@@ -148,5 +146,5 @@ def release(engine: Engine, session: Session, claims: Iterable[Claimed]) -> None
         try:
             session.settle("release", queue, keys)
         except Exception as error:
-            engine.wakes.complain("release of %r: %s; they will lapse", queue, error)
+            engine.complain("release of %r: %s; they will lapse", queue, error)
             return

@@ -74,7 +74,7 @@ class Heartbeats:
                 raise
             except Exception as error:
                 answers = {}
-                self._engine.wakes.complain("heartbeats of %r: %s; trying again", queue, error)
+                self._engine.complain("heartbeats of %r: %s; trying again", queue, error)
             for claimed in claims:
                 answer = answers.get(claimed.key)
                 if answer is None:

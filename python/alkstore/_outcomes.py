@@ -6,11 +6,11 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._claimer import Claimed
+from ._complaints import Complaints
 from ._input import error_text, integer
 from .errors import Busy, InvalidOption, StoreClosed, Unavailable
 
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 class Outcomes:
-    def __init__(self, complain: Callable[..., None]) -> None:
+    def __init__(self, complain: Complaints) -> None:
         self._complain = complain
         self._lock = threading.Lock()  # of what follows
         self._waiting: list[Outcome] = []

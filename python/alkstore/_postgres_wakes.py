@@ -10,14 +10,17 @@ from selectors import EVENT_READ, DefaultSelector
 from psycopg.sql import SQL, Identifier
 
 from . import _postgres_connection as pg
+from ._complaints import Complaints
 from ._wakes import Wakes
 
 _LOOK_AFTER_S = 10.0  # of silence, whether the server is still there
 
 
 class PostgresWakes(Wakes):
-    def __init__(self, connect: Callable[[], pg.Connection], prefix: str) -> None:
-        super().__init__()
+    def __init__(
+        self, connect: Callable[[], pg.Connection], prefix: str, complain: Complaints
+    ) -> None:
+        super().__init__(complain)
         self._connect = connect
         self._channel = f"SELECT {prefix}wake_channel(%s::text)"
         self._knocks: socket.socket | None = None

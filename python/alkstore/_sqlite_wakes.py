@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from math import inf
 from typing import TYPE_CHECKING
 
+from ._complaints import Complaints
 from ._wakes import Wakes
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ _SHORTEST_S, _LONGEST_S = 0.0005, 0.025
 
 
 class SqliteWakes(Wakes):
-    def __init__(self, session: Callable[[], AbstractContextManager[SqliteSession]]) -> None:
-        super().__init__()
+    def __init__(
+        self, session: Callable[[], AbstractContextManager[SqliteSession]], complain: Complaints
+    ) -> None:
+        super().__init__(complain)
         self._session = session
 
     def _serve(self) -> None:

@@ -6,7 +6,6 @@ some wakes the next. Whoever does not look when a wake comes looks later, and cl
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -15,9 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ._bell import Bell
+from ._complaints import Complaints
 from .errors import StoreClosed
-
-log = logging.getLogger("alkstore")
 
 
 class Subscription:
@@ -43,16 +41,14 @@ class Subscription:
 
 
 class Wakes(ABC):
-    def __init__(self) -> None:
+    def __init__(self, complain: Complaints) -> None:
+        self._complain = complain
         self._lock = threading.RLock()  # a consumer may be collected, and leave, at any point
         self._owner = os.getpid()
         self._closed = False
         self._subscriptions: set[Subscription] = set()
         self._looking: dict[Subscription, None] = {}  # who has looked for longest comes first
         self._thread: threading.Thread | None = None
-        self._silent_until = 0.0
-        self._told_at: dict[str, float] = {}
-        self._untold: set[str] = set()
 
     @contextmanager
     def subscribe(self, queue: str, bell: Bell) -> Iterator[Subscription]:
@@ -109,24 +105,6 @@ class Wakes(ABC):
                 del self._looking[subscription]
                 subscription.ring()
 
-    def complain(self, message: str, *values: object) -> None:
-        """Log what will be tried again: all of a store's threads together a line a second.
-
-        What has not been told for longer goes first, so that no trouble hides another.
-        """
-        with self._lock:
-            now = time.monotonic()
-            told_at = self._told_at.get(message, 0.0)
-            others = [self._told_at.get(other, 0.0) for other in self._untold - {message}]
-            waits = now < self._silent_until + 1 and any(other < told_at for other in others)
-            if now < self._silent_until or waits:
-                self._untold.add(message)
-                return
-            self._untold.discard(message)
-            self._told_at[message] = now
-            self._silent_until = now + 1
-        log.warning(message, *values)
-
     def _queues(self, *, looking: bool) -> set[str]:
         """The queues of all who subscribed, or of those who look for work right now."""
         with self._lock:
@@ -151,7 +129,7 @@ class Wakes(ABC):
                 return
             except Exception as error:
                 reason = " ".join(str(error).split())  # libpq has lines
-                self.complain("wakes: %s; polling until they are back", reason)
+                self._complain("wakes: %s; polling until they are back", reason)
                 pause_s = 0.1 if time.monotonic() > began_at + 10 else min(2 * pause_s, 2.0)
                 time.sleep(pause_s)
 

@@ -38,7 +38,7 @@ class Run:
         self._worker = worker
         self._engine = worker.store._engine
         self._bell = Bell()
-        self._outcomes = Outcomes(self._engine.wakes.complain)
+        self._outcomes = Outcomes(self._engine.complain)
         self._unstarted: SimpleQueue[Claimed | None] = SimpleQueue()
         self._lock = threading.Lock()  # of what follows
         self._in_hand: set[Claimed] = set()

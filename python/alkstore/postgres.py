@@ -18,6 +18,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from . import _postgres_connection as pg
+from ._complaints import Complaints
 from ._postgres_calls import PostgresCalls
 from ._postgres_wakes import PostgresWakes
 from ._sql import installer
@@ -50,7 +51,8 @@ class PostgresEngine(PostgresCalls):
             check=pg.check,
             open=True,
         )
-        self.wakes = PostgresWakes(self._connect, self._prefix)
+        self.complain = Complaints()
+        self.wakes = PostgresWakes(self._connect, self._prefix, self.complain)
         # A store that is never closed must not hold up the end of the program.
         weakref.finalize(self, _close, self._pool, os.getpid())
 

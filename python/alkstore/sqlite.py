@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from weakref import WeakSet
 
 from . import _fork
+from ._complaints import Complaints
 from ._sqlite_calls import SqliteCalls
 from ._sqlite_connection import connected, install, switch_to_wal
 from ._sqlite_errors import errors_by_code
@@ -98,7 +99,8 @@ class SqliteEngine(SqliteSession):
     def __init__(self, path: str, busy_timeout_s: float, synchronous: str) -> None:
         super().__init__(path, busy_timeout_s, synchronous)
         self._sessions: WeakSet[SqliteSession] = WeakSet()  # which end with the store
-        self.wakes = SqliteWakes(self.session)
+        self.complain = Complaints()
+        self.wakes = SqliteWakes(self.session, self.complain)
         with self._lock:
             self._connection = self._open()
 

@@ -18,6 +18,7 @@ import pytest
 import alkstore
 from alkstore import AlkstoreError, JobHandle, Store, _sqlite_wakes
 from alkstore._bell import Bell
+from alkstore._complaints import Complaints
 from alkstore._sqlite_wakes import SqliteWakes
 from alkstore.sqlite import SqliteSession
 from tests.python.consuming import Consumer, Seen, until_idle, wakes_threads
@@ -242,7 +243,7 @@ class Watched:
         def session() -> Iterator[Any]:
             yield self.database
 
-        self.wakes = SqliteWakes(session)
+        self.wakes = SqliteWakes(session, Complaints())
 
     def run(self, pauses: int, after_pause: Callable[[int], object] = lambda number: None) -> None:
         with monkeypatched_thread(self.wakes), self.wakes.subscribe("q", self.bell) as subscription:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import alkstore
-from alkstore import Busy, StopToken, Store, Worker, _wakes
+from alkstore import Busy, StopToken, Store, Worker, _complaints
 from tests.python.waiting import until
 
 
@@ -41,8 +41,8 @@ def test_what_fails_again_and_again_is_told_a_line_a_second_and_each_in_turn(
     store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(_wakes.time, "monotonic", lambda: now)
-    complain = store._engine.wakes.complain
+    monkeypatch.setattr(_complaints.time, "monotonic", lambda: now)
+    complain = store._engine.complain
     for _ in range(60):  # six seconds of two things that go wrong ten times a second
         complain("wakes: %s", "gone")
         complain("acks: %s", "gone")
