@@ -441,13 +441,6 @@ def test_what_has_lapsed_before_its_turn_is_not_begun(
     assert {begun[job_id] for job_id in behind} == {1}
 
 
-def count_processing(queue: Queue) -> int:
-    store = queue._store
-    jobs = JOBS["postgres" if hasattr(store._engine, "_pool") else "sqlite"]
-    rows = execute(store, f"SELECT count(*) FROM {jobs} WHERE state = 'processing'")
-    return int(rows[0][0])
-
-
 # -- stop -----------------------------------------------------------------------------------------
 
 
@@ -802,7 +795,6 @@ class Calls:
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.number: Counter[str] = Counter()
-        self._jobs: Counter[str] = Counter()
         calls = next(c for c in type(store._engine).__mro__ if "settle" in vars(c))
         settle, look = calls.settle, calls.look
 
@@ -920,8 +912,8 @@ def test_heartbeats_begin_in_time_for_what_comes_later(store: Store) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("alkstore._work.Heartbeats", Watched)
         with running(store, {"q": lambda job: done.wait(30)}, concurrency=2):
-            slow.enqueue(1)
-            until(lambda: count_processing(slow) == 1)
+            first = slow.enqueue(1)
+            until(lambda: record(slow, first).state == "processing")
             job_id = fast.enqueue(2)
             until(lambda: beats[job_id] >= 4, 5)
             done.set()
