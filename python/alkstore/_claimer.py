@@ -81,7 +81,7 @@ class Claimer:
             self._retry_s = _FIRST_RETRY_S
             log.info("queue %r: claims succeed again", self.queue)
         if rows:
-            self._subscription.found()
+            self._subscription.pass_on()
         else:
             now = time.monotonic()
             self._look_at = now + self._poll_s
@@ -97,7 +97,7 @@ class Claimer:
         """Without room for jobs: leave a wake that has come to others, and claim first later."""
         if self._subscription.woken:
             self._look_at = 0.0
-            self._subscription.found()
+            self._subscription.pass_on()
 
     def _failed(self, error: Exception) -> None:
         """Leave the queue alone for a while."""

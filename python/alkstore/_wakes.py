@@ -31,9 +31,9 @@ class Subscription:
         """Before a claim: a wake from now on rings the bell."""
         self._wakes.look(self)
 
-    def found(self) -> None:
-        """After a claim that found jobs: there may be more, for others who look."""
-        self._wakes.found(self)
+    def pass_on(self) -> None:
+        """Look no more, and wake another who does: there may be jobs for others."""
+        self._wakes.pass_on(self)
 
     def ring(self) -> None:
         self.woken = True
@@ -83,7 +83,7 @@ class Wakes(ABC):
             subscription.woken = False
             self._looking[subscription] = None
 
-    def found(self, subscription: Subscription) -> None:
+    def pass_on(self, subscription: Subscription) -> None:
         with self._lock:
             self._looking.pop(subscription, None)
             subscription.woken = False
