@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ._cli_common import (
     Commands,
@@ -14,11 +15,17 @@ from ._cli_common import (
     add_json,
     add_queue,
     add_url,
+    jobs_of,
     opened,
+    queue_name,
+    what,
 )
 from ._cli_text import json_line, printable
 from ._input import RawJson
 from .errors import InvalidPayload
+from .outbox import Outbox
+from .queue import Queue
+from .store import Store
 
 _OPTIONS = ("delay_s", "priority", "expires_s", "max_attempts")
 
@@ -78,37 +85,57 @@ def add(commands: Commands) -> None:
 
 def _enqueue(options: argparse.Namespace) -> Iterable[str]:
     text = _stdin() if options.payload == "-" else options.payload
-    texts = [line for line in text.split("\n") if line.strip()] if options.lines else [text]
+    stamps = {option: getattr(options, option) for option in _OPTIONS}
     with opened(options) as store:
-        ids = store.queue(options.queue).enqueue_batch(
-            map(RawJson, texts), **{option: getattr(options, option) for option in _OPTIONS}
-        )
+        jobs = jobs_of(store, options)
+        if options.lines:
+            ids = _enqueue_lines(store, jobs, text.split("\n"), stamps)
+        else:
+            ids = [jobs.enqueue(RawJson(text), **stamps)]
     if options.json:
-        return [json_line({"queue": options.queue, "job_id": job_id}) for job_id in ids]
+        return [json_line({"queue": queue_name(options), "job_id": job_id}) for job_id in ids]
     return map(str, ids)
+
+
+def _enqueue_lines(
+    store: Store, jobs: Queue | Outbox, lines: Sequence[str], stamps: Mapping[str, Any]
+) -> list[int]:
+    """One by one, so that the line which is refused can be named."""
+    ids = []
+    with store.transaction() as tx:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    ids.append(jobs.enqueue(RawJson(line), **stamps, tx=tx))
+                except InvalidPayload as error:
+                    raise InvalidPayload(f"line {number}: {error}") from error
+    return ids
 
 
 def _stdin() -> str:
     """What comes in, without the newline that ends a text file."""
+    read = sys.stdin.buffer.read()
     try:
-        return sys.stdin.buffer.read().decode().removesuffix("\n")
+        return read.decode().removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise InvalidPayload("invalid_payload: what came in is not UTF-8 text") from error
+        number = read.count(b"\n", 0, error.start) + 1
+        raise InvalidPayload(f"line {number}: invalid_payload: not UTF-8 text") from error
 
 
 def _cancel(options: argparse.Namespace) -> Iterable[str]:
     with opened(options) as store:
-        done = store.queue(options.queue).cancel(options.job_id)
+        done = jobs_of(store, options).cancel(options.job_id)
     if not done:
-        raise NoSuchJob(f"no live job {options.job_id} in queue {options.queue}")
+        raise NoSuchJob(f"no live job {options.job_id} in {what(options)}")
     if options.json:
-        return [json_line({"queue": options.queue, "job_id": options.job_id})]
-    return [f"cancelled job {options.job_id} of queue {printable(options.queue)}"]
+        return [json_line({"queue": queue_name(options), "job_id": options.job_id})]
+    return [f"cancelled job {options.job_id} of {printable(what(options))}"]
 
 
 def _sweep(options: argparse.Namespace) -> Iterable[str]:
     with opened(options) as store:
-        expired, pruned = store.queue(options.queue).sweep_expired()
+        expired, pruned = jobs_of(store, options).sweep_expired()
     if options.json:
-        return [json_line({"queue": options.queue, "expired": expired, "pruned": pruned})]
+        swept = {"queue": queue_name(options), "expired": expired, "pruned": pruned}
+        return [json_line(swept)]
     return [f"expired jobs buried: {expired}; dead jobs past their retention deleted: {pruned}"]

@@ -9,10 +9,12 @@ from contextlib import AbstractContextManager
 from textwrap import fill
 from typing import TypeAlias
 
-from ._input import name
+from ._input import OUTBOX_PREFIX, name
 from ._target import is_sqlite, open
 from ._views import Views, check_installed, reading
-from .errors import AlkstoreError, InvalidOption
+from .errors import AlkstoreError, InvalidName, InvalidOption
+from .outbox import Outbox
+from .queue import Queue
 from .store import Store
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -68,6 +70,7 @@ def add_json(command: argparse.ArgumentParser, what: str) -> None:
 
 def add_queue(command: argparse.ArgumentParser) -> None:
     command.add_argument("queue", metavar="QUEUE", help="the name of the queue")
+    command.add_argument("--outbox", action="store_true", help="QUEUE is the name of an outbox")
 
 
 def add_job(command: argparse.ArgumentParser) -> None:
@@ -100,6 +103,27 @@ def views(options: argparse.Namespace) -> AbstractContextManager[Views]:
     return reading(target(options), options.schema)
 
 
+def jobs_of(store: Store, options: argparse.Namespace) -> Queue | Outbox:
+    """The queue to act on, or the outbox."""
+    queue_name(options)
+    return store.outbox(options.queue) if options.outbox else store.queue(options.queue)
+
+
 def queue_name(options: argparse.Namespace) -> str:
-    """The queue to look at; any name that text can be."""
-    return name("queue", options.queue)
+    """The name that the database has for it; any name that text can be."""
+    given = name(kind(options), options.queue)
+    if options.outbox:
+        return OUTBOX_PREFIX + given
+    if given.startswith(OUTBOX_PREFIX):
+        own = given.removeprefix(OUTBOX_PREFIX)
+        raise InvalidName(f"invalid_name: of an outbox give its own name: {own} --outbox")
+    return given
+
+
+def what(options: argparse.Namespace) -> str:
+    """How to call it in a sentence."""
+    return f"{kind(options)} {options.queue}"
+
+
+def kind(options: argparse.Namespace) -> str:
+    return "outbox" if options.outbox else "queue"

@@ -20,6 +20,7 @@ from ._cli_common import (
     add_url,
     queue_name,
     views,
+    what,
 )
 from ._cli_text import Column, distance, json_line, printable, table, utc
 from ._input import integer
@@ -136,7 +137,7 @@ def _list(
         if more:
             print(f"alkstore: {_MORE}", file=sys.stderr)
     elif empty:
-        yield f"no {kind} jobs in queue {printable(queue)}"
+        yield f"no {kind} jobs in {printable(what(options))}"
     elif more:
         yield f"\n{_MORE}"
 
@@ -184,7 +185,7 @@ def _get(options: argparse.Namespace) -> Iterable[str]:
     with views(options) as view:
         job = view.job(queue, integer("job_id", options.job_id))
     if job is None:
-        raise NoSuchJob(f"no job {options.job_id} in queue {queue}")
+        raise NoSuchJob(f"no job {options.job_id} in {what(options)}")
     return [json_line(_public(job)) if options.json else "\n".join(_page(job))]
 
 

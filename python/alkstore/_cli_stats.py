@@ -13,11 +13,12 @@ from textwrap import wrap
 
 from ._cli_common import Commands, add_command, add_json, add_url, views
 from ._cli_text import Column, cut, distance, iso, printable, table, utc
+from ._input import addressed
 from ._views import COUNTS, Row
 from .errors import Busy, Unavailable
 
 _COLUMNS = (
-    *(Column("QUEUE", cut=True), Column("READY", right=True), Column("OLDEST", right=True)),
+    *(Column("QUEUE"), Column("READY", right=True), Column("OLDEST", right=True)),
     *(Column(count.upper(), right=True) for count in COUNTS[1:]),
 )
 _MEANS = {
@@ -129,7 +130,7 @@ def _picture(now: int, queues: list[Row]) -> Iterator[str]:
         since = row["oldest_ready_at"]
         oldest = "-" if since is None else distance(since, now).removesuffix(" ago")
         ready, *others = (str(row[count] or "-") for count in COUNTS)
-        cells.append([row["queue"], ready, oldest, *others])
+        cells.append([_as_given(row["queue"]), ready, oldest, *others])
     yield from table(_COLUMNS, cells, get_terminal_size().columns).split("\n")
     present = {count for count in _MEANS if any(row[count] for row in queues)}
     if not any(_waits_in_vain(row, now) for row in queues):
@@ -137,6 +138,12 @@ def _picture(now: int, queues: list[Row]) -> Iterator[str]:
     if present:
         yield ""
         yield from (f"{count:<9}{means}" for count, means in _MEANS.items() if count in present)
+
+
+def _as_given(queue: str) -> str:
+    """What to give to the other commands."""
+    kind, name = addressed(queue)
+    return f"{name} --outbox" if kind == "outbox" else name
 
 
 def _waits_in_vain(row: Row, now: int) -> bool:

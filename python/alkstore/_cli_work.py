@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from types import FrameType
 
-from ._cli_common import Commands, add_command, add_queue, add_url, opened
+from ._cli_common import Commands, add_command, add_queue, add_url, jobs_of, kind, opened
 from ._exec import Command
 from .stop import StopToken
 from .worker import Worker
@@ -76,7 +76,7 @@ def _work(options: argparse.Namespace) -> Iterable[str]:
     with opened(options) as store:
         worker = Worker(
             store,
-            {options.queue: command},
+            {jobs_of(store, options): command},
             concurrency=options.concurrency,
             stop=_stop(),
             poll_s=options.poll,
@@ -85,7 +85,7 @@ def _work(options: argparse.Namespace) -> Iterable[str]:
         )
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
         logging.getLogger("alkstore").addFilter(_is_news)
-        logging.info("worker %s: at work on queue %r", worker.worker_id, options.queue)
+        logging.info("worker %s: at work on %s %r", worker.worker_id, kind(options), options.queue)
         try:
             worker.run()
         finally:

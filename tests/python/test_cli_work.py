@@ -59,6 +59,18 @@ def test_each_job_is_given_to_the_command(store: Store, start: Start) -> None:
     assert " at work on queue 'q'\n" in error
 
 
+def test_the_messages_of_an_outbox(store: Store, start: Start) -> None:
+    outbox = store.outbox("q")
+    message_id = outbox.enqueue([7])
+    job_id = store.queue("q").enqueue([8])
+    process = start('cat; echo " $ALKSTORE_QUEUE"', "--outbox")
+    until(lambda: is_gone(outbox, message_id))
+    status, output, error = stopped(process)
+    assert (status, output) == (0, "[7] __alkstore_outbox_q\n")
+    assert " at work on outbox 'q'\n" in error
+    assert record(store.queue("q"), job_id).state == "pending"
+
+
 def test_a_failing_command_is_tried_again_and_tells_why(store: Store, start: Start) -> None:
     queue = store.queue("q", max_attempts=2, backoff_base_s=1)
     job_id = queue.enqueue(1)
