@@ -13,6 +13,7 @@ import pytest
 import alkstore
 from alkstore._sql import installer
 from tests.harness.server import URL_VARIABLE
+from tests.python.consuming import Seen
 
 _numbers = itertools.count(1)
 
@@ -91,3 +92,9 @@ def store(target: str) -> Iterator[alkstore.Store]:
     """An open store, for both engines in turn."""
     with alkstore.open(target) as store:
         yield store
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """What consumers do, from here on."""
+    return Seen(monkeypatch)

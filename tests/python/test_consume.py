@@ -37,11 +37,6 @@ from tests.python.waiting import until
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    return Seen(monkeypatch)
-
-
-@pytest.fixture
 def queue(store: Store) -> Queue:
     return store.queue("q")
 

@@ -27,11 +27,6 @@ from tests.python.waiting import until
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    return Seen(monkeypatch)
-
-
-@pytest.fixture
 def store(pg_url: str) -> Iterator[Store]:
     with alkstore.open(pg_url) as store:
         yield store

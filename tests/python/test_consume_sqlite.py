@@ -26,11 +26,6 @@ from tests.python.waiting import until
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    return Seen(monkeypatch)
-
-
-@pytest.fixture
 def store(sqlite_path: Path) -> Iterator[Store]:
     with alkstore.open(sqlite_path) as store:
         yield store
