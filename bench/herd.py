@@ -108,7 +108,7 @@ def run(processes: list[int], options: argparse.Namespace) -> Phase:
         for end in ends:
             end.recv()
         time.sleep(1)  # they have begun
-        if options.after_a_job:
+        if options.after_a_job and processes:
             with alkstore.open(path) as store:
                 store.queue("q").enqueue(1)
                 while store.queue("q").get_job(1):

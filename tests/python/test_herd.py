@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "bench" / "herd.py"
 
 
-def test_each_case_is_measured_and_nobody_claims() -> None:
+@pytest.mark.parametrize("options", [[], ["--after-a-job"]])
+def test_each_case_is_measured_and_nobody_claims(options: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, SCRIPT, "--rounds", "1", "--seconds", "0.1"],
+        [sys.executable, SCRIPT, "--rounds", "1", "--seconds", "0.1", *options],
         capture_output=True,
         text=True,
         timeout=300,
