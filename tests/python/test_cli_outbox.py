@@ -9,7 +9,7 @@ import pytest
 import alkstore
 from tests.python.clock import Clock
 from tests.python.test_cli_views import Command, clock, command, feed, objects
-from tests.python.test_worker import record
+from tests.python.working import record
 
 __all__ = ["clock", "command"]  # fixtures
 

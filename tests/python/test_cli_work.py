@@ -14,8 +14,8 @@ import pytest
 
 from alkstore import Store
 from tests.python.test_cli import failure, run
-from tests.python.test_worker import is_gone, record
 from tests.python.waiting import until
+from tests.python.working import is_gone, record
 
 Start = Callable[..., "subprocess.Popen[str]"]
 

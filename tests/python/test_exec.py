@@ -13,8 +13,8 @@ import pytest
 
 from alkstore import JobRecord, RawJson, Store
 from alkstore._exec import Command
-from tests.python.test_worker import is_gone, record, running
 from tests.python.waiting import until
+from tests.python.working import is_gone, record, running
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from tests.harness import pgbouncer
 from tests.harness.pgbouncer import PgBouncer
 from tests.python.conftest import Databases
 from tests.python.every_call import make_every_call
-from tests.python.test_worker import is_gone, running
 from tests.python.waiting import until
+from tests.python.working import is_gone, running
 
 pytestmark = pytest.mark.skipif(
     pgbouncer.program() is None, reason="no pgbouncer: python3 -m tests.harness.need pgbouncer"

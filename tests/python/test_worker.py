@@ -8,8 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -23,8 +22,6 @@ from alkstore import (
     InvalidName,
     InvalidOption,
     JobHandle,
-    JobRecord,
-    Queue,
     Retry,
     StopToken,
     Store,
@@ -32,8 +29,23 @@ from alkstore import (
     Worker,
 )
 from alkstore._heartbeats import Heartbeats
-from tests.python.test_scheduler import JOBS, execute
+from tests.python.test_scheduler import execute
 from tests.python.waiting import until
+from tests.python.working import (
+    Gate,
+    Running,
+    count,
+    gate,
+    handlers_alive,
+    is_gone,
+    is_looking,
+    record,
+    running,
+    settled,
+    warnings,
+)
+
+__all__ = ["gate"]  # the fixture
 
 # Which statements on a job whose payload is "bad" fail: {0} is UPDATE for claims, DELETE for acks.
 FORBID = {
@@ -53,87 +65,6 @@ PERMIT = {
     "sqlite": "DROP TRIGGER forbid",
     "postgres": "DROP TRIGGER forbid ON alkstore._job",
 }
-
-
-class Running:
-    """A Worker in a thread."""
-
-    def __init__(self, store: Store, handlers: Any, **options: Any) -> None:
-        self.stop = StopToken()
-        self.error: BaseException | None = None
-        self._worker = Worker(store, handlers, stop=self.stop.clone(), **options)
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._worker.run()
-        except BaseException as error:
-            self.error = error
-
-    def join(self) -> None:
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-
-
-@contextmanager
-def running(store: Store, handlers: Any, **options: Any) -> Iterator[Running]:
-    """A worker that is stopped at the end of the block and must then have ended well."""
-    worker = Running(store, handlers, **options)
-    try:
-        yield worker
-    finally:
-        worker.stop.set()
-        worker.join()
-    assert worker.error is None
-
-
-class Gate:
-    """A handler that lets a test see which jobs it has, and decide when it returns."""
-
-    def __init__(self) -> None:
-        self.begun: list[int] = []
-        self._open = threading.Event()
-
-    def __call__(self, job: JobHandle) -> None:
-        self.begun.append(job.id)
-        assert self._open.wait(30)
-
-    def open(self) -> None:
-        self._open.set()
-
-
-@pytest.fixture
-def gate() -> Iterator[Gate]:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
-def is_gone(queue: Queue, *job_ids: int) -> bool:
-    return all(queue.get_job(job_id) is None for job_id in job_ids)
-
-
-def record(queue: Queue, job_id: int) -> JobRecord:
-    found = queue.get_job(job_id)
-    assert found is not None
-    return found
-
-
-def settled(queue: Queue, job_id: int) -> Callable[[], bool]:
-    """Whether nobody has the job in hand any more."""
-    return lambda: (
-        (job := queue.get_job(job_id)) is None or (job.state != "processing" and job.attempts > 0)
-    )
-
-
-def count(store: Store, engine: str, condition: str) -> int:
-    ((jobs,),) = execute(store, f"SELECT count(*) FROM {JOBS[engine]} WHERE {condition}")
-    return int(jobs)
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 
 # -- how a handler ends ---------------------------------------------------------------------------
@@ -497,10 +428,6 @@ def test_after_the_drain_limit_jobs_go_back_unmarked(
     assert again.ack()
 
 
-def handlers_alive() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith(("handler ", "heartbeats"))]
-
-
 def test_a_drain_of_nothing_waits_for_nobody(store: Store, gate: Gate) -> None:
     queue = store.queue("q")
     job_id = queue.enqueue(1)
@@ -705,12 +632,6 @@ def test_a_worker_without_room_leaves_a_wake_to_another(store: Store, gate: Gate
         second = short.enqueue(2)
         gate.open()
         until(lambda: is_gone(short, second))
-
-
-def is_looking(store: Store, queues: set[str], number: int = 0) -> bool:
-    """Whether consumers of all these queues wait for a wake."""
-    looking = [subscription.queue for subscription in list(store._engine.wakes._looking)]
-    return set(looking) >= queues and len(looking) >= number
 
 
 def test_what_becomes_due_later_is_done_when_it_is(store: Store) -> None:

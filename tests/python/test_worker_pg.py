@@ -18,7 +18,8 @@ from alkstore import JobHandle, Store, Unavailable
 from alkstore._postgres_calls import PostgresCalls
 from tests.harness.server import Server
 from tests.python.test_privileges_pg import Roles
-from tests.python.test_worker import (
+from tests.python.waiting import until
+from tests.python.working import (
     Gate,
     Running,
     gate,
@@ -30,7 +31,6 @@ from tests.python.test_worker import (
     settled,
     warnings,
 )
-from tests.python.waiting import until
 
 __all__ = ["gate"]  # the fixture
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from alkstore import Store
-from tests.python.test_worker import count, is_gone, record
 from tests.python.waiting import until
+from tests.python.working import count, is_gone, record
 
 # Writes down each job that it begins and ends, outside the database. The payload tells for how
 # many seconds it works.

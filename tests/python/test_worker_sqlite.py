@@ -16,8 +16,8 @@ import pytest
 
 import alkstore
 from alkstore import JobHandle, StopToken
-from tests.python.test_worker import Running, is_gone, is_looking, record, running, warnings
 from tests.python.waiting import until
+from tests.python.working import Running, is_gone, is_looking, record, running, warnings
 
 
 def test_a_locked_file_is_got_over(sqlite_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,105 @@
+"""Workers in threads, handlers that wait, and what has become of jobs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from alkstore import JobHandle, JobRecord, Queue, StopToken, Store, Worker
+from tests.python.test_scheduler import JOBS, execute
+
+
+class Running:
+    """A Worker in a thread."""
+
+    def __init__(self, store: Store, handlers: Any, **options: Any) -> None:
+        self.stop = StopToken()
+        self.error: BaseException | None = None
+        self._worker = Worker(store, handlers, stop=self.stop.clone(), **options)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._worker.run()
+        except BaseException as error:
+            self.error = error
+
+    def join(self) -> None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+
+@contextmanager
+def running(store: Store, handlers: Any, **options: Any) -> Iterator[Running]:
+    """A worker that is stopped at the end of the block and must then have ended well."""
+    worker = Running(store, handlers, **options)
+    try:
+        yield worker
+    finally:
+        worker.stop.set()
+        worker.join()
+    assert worker.error is None
+
+
+class Gate:
+    """A handler that lets a test see which jobs it has, and decide when it returns."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self._open = threading.Event()
+
+    def __call__(self, job: JobHandle) -> None:
+        self.begun.append(job.id)
+        assert self._open.wait(30)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.open()
+
+
+def is_gone(queue: Queue, *job_ids: int) -> bool:
+    return all(queue.get_job(job_id) is None for job_id in job_ids)
+
+
+def record(queue: Queue, job_id: int) -> JobRecord:
+    found = queue.get_job(job_id)
+    assert found is not None
+    return found
+
+
+def settled(queue: Queue, job_id: int) -> Callable[[], bool]:
+    """Whether nobody has the job in hand any more."""
+    return lambda: (
+        (job := queue.get_job(job_id)) is None or (job.state != "processing" and job.attempts > 0)
+    )
+
+
+def count(store: Store, engine: str, condition: str) -> int:
+    ((jobs,),) = execute(store, f"SELECT count(*) FROM {JOBS[engine]} WHERE {condition}")
+    return int(jobs)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def handlers_alive() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith(("handler ", "heartbeats"))]
+
+
+def is_looking(store: Store, queues: set[str], number: int = 0) -> bool:
+    """Whether consumers of all these queues wait for a wake."""
+    looking = [subscription.queue for subscription in list(store._engine.wakes._looking)]
+    return set(looking) >= queues and len(looking) >= number
