@@ -136,7 +136,8 @@ def test_after_the_drain_limit_the_process_ends_and_another_has_the_job(
     first = processes.start(drain_s=0.5)
     until(lambda: processes.begun() == [job_id])
     first.terminate()
-    assert ended(first) == (0, "the end\n", "")
+    told = f"job {job_id} of 'q' still runs, and is handed back\n"
+    assert ended(first) == (0, "the end\n", told)
     processes.start()
     until(lambda: processes.told()[1:])
     assert processes.told()[1] == ("begin", job_id, 2, processes.running[1].pid)
