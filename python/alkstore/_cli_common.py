@@ -46,14 +46,16 @@ def add_command(
 
 
 def add_url(command: argparse.ArgumentParser) -> None:
+    """To a command and to what stands before it; neither may set what the other was given."""
     command.add_argument(
         "--url",
+        default=argparse.SUPPRESS,
         metavar="TARGET",
         help="a file path, sqlite:///PATH or postgresql://URL (default: $ALKSTORE_URL)",
     )
     command.add_argument(
         "--schema",
-        default=DEFAULT_SCHEMA,
+        default=argparse.SUPPRESS,
         help=f"the PostgreSQL schema of alkstore (default: {DEFAULT_SCHEMA})",
     )
 

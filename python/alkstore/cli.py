@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from . import __version__, _cli_change, _cli_look, _cli_setup, _cli_stats, _cli_work
-from ._cli_common import NoSuchJob
+from ._cli_common import DEFAULT_SCHEMA, NoSuchJob, add_url
 from ._cli_text import printable
 from .errors import AlkstoreError
 
@@ -59,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="alkstore",
         description="A durable job queue in PostgreSQL or SQLite.",
         epilog=_STATUSES,
@@ -67,10 +69,18 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"alkstore {__version__}")
+    add_url(parser)
+    parser.set_defaults(url=None, schema=DEFAULT_SCHEMA)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for group in _GROUPS:
         group.add(commands)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Without a URL that stands in a wrong place: it may hold a password."""
+        super().error(re.sub("://.*", "://…", message, flags=re.DOTALL))
 
 
 def _failures() -> tuple[type[Exception], ...]:

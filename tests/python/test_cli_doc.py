@@ -13,7 +13,7 @@ import pytest
 import alkstore
 from alkstore import cli
 from tests.python.clock import Clock
-from tests.python.test_cli_targets import parsers
+from tests.python.test_cli_targets import GRANTS, parsers
 from tests.python.test_cli_views import trouble
 from tests.python.test_readme import BLOCK, ROOT, lines, run, sessions
 
@@ -51,6 +51,12 @@ def test_every_command_and_option_is_documented() -> None:
             if not isinstance(action, argparse._HelpAction):
                 for option in action.option_strings:
                     assert re.search(rf"`{option}\b", told), f"{name} {option}"
+
+
+def test_the_grant_of_each_command_is_documented() -> None:
+    rows = re.findall(r"^\| (.*) \| `grant_(\w+)`", section("Every command"), re.MULTILINE)
+    told = {name: grant for names, grant in rows for name in re.findall(r"`([\w-]+)`", names)}
+    assert told == GRANTS
 
 
 def test_every_exit_status_is_documented() -> None:

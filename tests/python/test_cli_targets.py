@@ -11,14 +11,16 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import psycopg
 import pytest
 
 import alkstore
 from alkstore import cli
-from tests.python.test_cli import failure, run
-from tests.python.test_privileges_pg import Roles, roles
+from tests.python.test_cli import failure, installed, run
+from tests.python.test_privileges_pg import KINDS, Roles, roles
+from tests.python.waiting import until
 
 __all__ = ["roles"]  # the fixture
 
@@ -31,8 +33,18 @@ QUEUE_COMMANDS = [
     ("cancel", "q", "1"),
     ("sweep", "q"),
 ]
+WITH_OUTBOX = [*QUEUE_COMMANDS, *((*command, "--outbox") for command in QUEUE_COMMANDS[1:])]
 NEED_ALKSTORE = [*QUEUE_COMMANDS, ("run-schedules",), ("work", "q", "--exec", "true")]
 ALL = [*NEED_ALKSTORE, ("install",)]
+
+
+# By which function the role is granted what a command needs. grant_operator does for all.
+GRANTS = {
+    **dict.fromkeys(("stats", "jobs", "dead", "get", "cancel"), "operator"),
+    **dict.fromkeys(("sweep", "work"), "worker"),
+    "enqueue": "producer",
+    "run-schedules": "scheduler",
+}
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
@@ -63,6 +75,38 @@ def test_url_and_schema(
     status, output, error = run(capsys, *command, "--url", target, *schema)
     assert (status, error) == (0, "")
     assert output
+
+
+def test_url_and_schema_before_the_command(
+    capsys: pytest.CaptureFixture[str], sqlite_path: Path, empty_pg_url: str
+) -> None:
+    first = ("--url", empty_pg_url, "--schema", "jobs")
+    assert run(capsys, *first, "install") == (0, installed("schema jobs"), "")
+    assert run(capsys, *first, "enqueue", "q", "1") == (0, "1\n", "")
+    assert run(capsys, *first, "enqueue", "q", "1") == (0, "2\n", "")
+    alkstore.install(sqlite_path)
+    later = ("--url", str(sqlite_path), "--schema", "alkstore")
+    assert run(capsys, *first, "enqueue", "q", "1", *later) == (0, "1\n", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("URL", "stats"), ("--uri", "URL", "stats"), ("--uri=URL", "stats"), ("stats", "URL")),
+        *(("stats", "--uri=URL"), ("jobs", "q", "--limit", "URL"), ("get", "q", "URL")),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:se cret's@h/app", 'postgresql://h/app?password=a"se cret']
+)
+def test_a_url_in_a_wrong_place_is_not_printed(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...], url: str
+) -> None:
+    status, output, error = run(capsys, *(word.replace("URL", url) for word in command))
+    assert (status, output) == (2, "")
+    assert error.startswith("usage: alkstore ")
+    assert re.search(r"\nalkstore.*: error: .*postgresql://…\n\Z", error)
 
 
 def test_install_takes_the_target_either_way(
@@ -171,15 +215,70 @@ def test_output_in_an_encoding_that_lacks_a_character(sqlite_path: Path) -> None
     assert done.stdout.splitlines()[1].startswith(b"\\u4e2d ")
 
 
-@pytest.mark.parametrize("command", QUEUE_COMMANDS, ids=" ".join)
-def test_a_role_that_may_not(
+@pytest.mark.parametrize("command", WITH_OUTBOX, ids=" ".join)
+def test_the_grant_that_a_command_needs(
     capsys: pytest.CaptureFixture[str], roles: Roles, command: tuple[str, ...]
 ) -> None:
     with alkstore.open(roles.pg_url) as store:
-        store.queue("q").enqueue(1)
+        (store.outbox("q") if "--outbox" in command else store.queue("q")).enqueue(1)
     error = failure(capsys, *command, "--url", roles.create("stranger"))
     assert error.endswith(": permission denied for schema alkstore\n")
-    assert run(capsys, *command, "--url", roles.create("operator"))[0] == 0
+    for kind in KINDS:
+        url = roles.create(kind)
+        if kind in (GRANTS[command[0]], "operator"):
+            assert run(capsys, *command, "--url", url)[0] == 0
+        else:
+            error = failure(capsys, *command, "--url", url)
+            assert re.search(r": permission denied for (view|function) ", error)
+
+
+def test_the_right_that_install_needs(capsys: pytest.CaptureFixture[str], roles: Roles) -> None:
+    url = roles.create()
+    install = ("install", url, "--schema", "jobs")
+    assert "permission denied for database" in failure(capsys, *install)
+    user, database = unquote(str(urlsplit(url).username)), urlsplit(url).path[1:]
+    roles.owner.execute(f'GRANT CREATE ON DATABASE "{database}" TO "{user}"')
+    assert run(capsys, *install) == (0, installed("schema jobs"), "")
+
+
+@pytest.mark.parametrize("kind", ["worker", "operator"])
+@pytest.mark.parametrize("outbox", [(), ("--outbox",)], ids=["queue", "outbox"])
+def test_the_grant_that_work_needs(roles: Roles, kind: str, outbox: tuple[str, ...]) -> None:
+    with alkstore.open(roles.pg_url) as store:
+        jobs = store.outbox("q") if outbox else store.queue("q")
+        job_id = jobs.enqueue(1)
+        work = ("work", "q", "--exec", "kill -TERM $PPID", *outbox, "--url", roles.create(kind))
+        done = subprocess.run(
+            [sys.executable, "-m", "alkstore", *work], capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "denied" not in done.stderr
+        assert jobs.get_job(job_id) is None
+
+
+@pytest.mark.parametrize("kind", ["scheduler", "operator"])
+def test_the_grant_that_run_schedules_needs(roles: Roles, kind: str) -> None:
+    command = ("run-schedules", "--url", roles.create(kind))
+    with alkstore.open(roles.pg_url) as store:
+        store.schedule("s", "@every 1s", "q", 1)
+        with subprocess.Popen(
+            [sys.executable, "-m", "alkstore", *command], stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                until(lambda: store.queue("q").next_due() is not None)
+            finally:
+                process.terminate()
+            _, error = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "denied" not in error
+
+
+@pytest.mark.parametrize("kind", ["producer", "worker"])
+def test_others_cannot_run_schedules(
+    capsys: pytest.CaptureFixture[str], roles: Roles, kind: str
+) -> None:
+    error = failure(capsys, "run-schedules", "--url", roles.create(kind))
+    assert ": permission denied for function " in error
 
 
 @pytest.mark.parametrize(
