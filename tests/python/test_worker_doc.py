@@ -7,6 +7,8 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 import alkstore
 from tests.python.test_readme import BLOCK, run_python
 
@@ -23,7 +25,9 @@ def test_every_block_is_of_a_kind_that_is_looked_at() -> None:
     assert PAGE.count("```") == 2 * len(BLOCK.findall(PAGE))
 
 
-def test_python_prints_what_its_comments_say(target: str) -> None:
+def test_python_prints_what_its_comments_say(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The signals are pytest's; each example stops itself.
+    monkeypatch.setattr(alkstore.StopToken, "on_signals", alkstore.StopToken)
     for block in blocks("python"):
         run_python(block, target)
 
