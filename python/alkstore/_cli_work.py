@@ -84,18 +84,12 @@ def _work(options: argparse.Namespace) -> Iterable[str]:
             worker_id=options.worker_id,
         )
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-        logging.getLogger("alkstore").addFilter(_is_news)
         logging.info("worker %s: at work on %s %r", worker.worker_id, kind(options), options.queue)
         try:
             worker.run()
         finally:
             command.kill()
     return []
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """All but what the worker says of a Retry: that is standard error, which was passed on."""
-    return record.levelno > logging.INFO or record.funcName != "_outcome"
 
 
 def _stop() -> StopToken:

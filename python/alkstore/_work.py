@@ -13,6 +13,7 @@ from collections import deque
 from contextlib import ExitStack, nullcontext, suppress
 from math import ceil, inf
 from queue import Empty, SimpleQueue
+from textwrap import shorten
 from traceback import format_exception_only
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
@@ -155,11 +156,13 @@ class Run:
         try:
             _finish(self._worker.handlers[job.queue](job))
         except Fail as error:
-            log.info("job %d of %r will not succeed: %s", job.id, job.queue, _text(error))
-            return Outcome(claimed, "fail", _text(error))
+            text = _text(error)
+            log.info("job %d of %r will not succeed: %s", job.id, job.queue, _line(text))
+            return Outcome(claimed, "fail", text)
         except Retry as error:
-            log.info("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, _text(error))
-            return Outcome(claimed, "retry", _text(error), getattr(error, "delay_s", None))
+            text = _text(error)
+            log.info("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, _line(text))
+            return Outcome(claimed, "retry", text, getattr(error, "delay_s", None))
         except BaseException as error:  # a handler's sys.exit() is no reason to end either
             log.warning(
                 "job %d of %r, attempt %d, failed", job.id, job.queue, job.attempt, exc_info=error
@@ -234,3 +237,8 @@ def _text(error: Exception) -> str | None:
         return str(error) or None
     except Exception:
         return type(error).__name__
+
+
+def _line(text: str | None) -> str:
+    """What the log tells of an error that its author may have meant for a file."""
+    return shorten(text or "no reason given", 200)

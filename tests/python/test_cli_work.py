@@ -82,8 +82,12 @@ def test_a_failing_command_is_tried_again_and_tells_why(store: Store, start: Sta
     assert (status, output) == (0, "")
     assert [re.sub(r"^\d{4}-\S+ \S+ ", "", line) for line in error.splitlines()] == [
         "worker host-1: at work on queue 'q'",
-        *("attempt 1", f"job {job_id} of 'q', attempt 1: exit status 1"),
-        *("attempt 2", f"job {job_id} of 'q', attempt 2: exit status 1"),
+        "attempt 1",
+        f"job {job_id} of 'q', attempt 1: exit status 1",
+        f"job {job_id} of 'q', attempt 1: attempt 1",
+        "attempt 2",
+        f"job {job_id} of 'q', attempt 2: exit status 1",
+        f"job {job_id} of 'q', attempt 2: attempt 2",
         "stopping: 0 handlers still run",
     ]
 

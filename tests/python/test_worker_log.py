@@ -64,15 +64,16 @@ def test_what_a_handler_foresees_is_told_in_a_line(
 ) -> None:
     queue = store.queue("q")
     first, second = queue.enqueue_batch([1, 2])
+    long = "later\n" * 10_000
 
     def handler(job: alkstore.JobHandle) -> None:
-        raise alkstore.Fail("no such user") if job.payload == 1 else alkstore.Retry("later", 60)
+        raise alkstore.Fail("no such user") if job.payload == 1 else alkstore.Retry(long, 60)
 
     with working(store, handler):
-        until(lambda: queue.get_job(second).retry_error == "later")
+        until(lambda: queue.get_job(second).retry_error == long)
     assert told(caplog) == [
         ("INFO", f"job {first} of 'q' will not succeed: no such user"),
-        ("INFO", f"job {second} of 'q', attempt 1: later"),
+        ("INFO", f"job {second} of 'q', attempt 1: {'later ' * 32}[...]"),
         ("INFO", "stopping: 0 handlers still run"),
     ]
 
