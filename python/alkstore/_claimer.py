@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("alkstore")
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 2.0
+_MOST = 2**31
 
 
 class Claimed:
@@ -59,6 +60,7 @@ class Claimer:
         self._poll_s = poll_s
         self._look_at = self._not_before = 0.0
         self._retry_s = _FIRST_RETRY_S
+        self._most = _MOST
 
     def pause_s(self) -> float:
         """How many seconds there is nothing to do, wakes aside; 0 when a claim is worth it now."""
@@ -71,12 +73,13 @@ class Claimer:
         self._look_at = 0.0  # again, as long as it fails
         asked_at = time.monotonic()
         try:
-            rows, due_s = session.look(self.queue, self._worker_id, n)
+            rows, due_s = session.look(self.queue, self._worker_id, min(n, self._most))
         except Exception as error:
             if isinstance(error, AlkstoreError) and not isinstance(error, Busy | Unavailable):
                 raise  # what no time will cure
             self._failed(error)
             return []
+        self._most = min(2 * self._most, _MOST)
         if self._retry_s > _FIRST_RETRY_S:
             self._retry_s = _FIRST_RETRY_S
             log.info("queue %r: claims succeed again", self.queue)
@@ -102,6 +105,7 @@ class Claimer:
     def _failed(self, error: Exception) -> None:
         """Leave the queue alone for a while."""
         self._complain("queue %r: %s; trying again in %.1f s", self.queue, error, self._retry_s)
+        self._most = 1  # so many may be too much to fetch: their payloads can be large
         self._not_before = time.monotonic() + self._retry_s
         self._retry_s = min(2 * self._retry_s, _LAST_RETRY_S)
 

@@ -1,12 +1,15 @@
 """One run of a Worker: a courier between the database and the threads of the handlers.
 
-The courier, in the thread that called run(), claims ahead of the handlers and acks behind them,
-many jobs in a call, on one connection. The handlers' threads only take jobs and leave outcomes.
+The courier, a thread of its own, claims ahead of the handlers and acks behind them, many jobs in a
+call, on one connection. The handlers' threads only take jobs and leave outcomes. The thread that
+called run() only waits: a ctrl-C, which can be raised in it at any point, interrupts no call.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections import deque
@@ -38,7 +41,11 @@ class Run:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._engine = worker.store._engine
+        self._owner = os.getpid()
         self._bell = Bell()
+        self._ended = Bell()
+        self._error: BaseException | None = None
+        self._left = False  # by the caller of run()
         self._outcomes = Outcomes(self._engine.complain)
         self._unstarted: SimpleQueue[Claimed | None] = SimpleQueue()
         self._lock = threading.Lock()  # of what follows
@@ -48,6 +55,31 @@ class Run:
         self._average_s: float | None = None
 
     def serve(self) -> None:
+        courier = threading.Thread(target=self._courier, name="courier", daemon=True)
+        try:
+            courier.start()
+            self._wait(courier)
+        except BaseException:
+            self._left = True
+            self._bell.ring()
+            self._wait(courier)
+            raise
+        if self._error is not None:
+            raise self._error
+
+    def _wait(self, courier: threading.Thread) -> None:
+        while courier.is_alive() and not self._ended.wait(_LOOK_S):
+            pass  # again: a signal that another thread has taken wakes nobody
+
+    def _courier(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ended.ring()
+
+    def _work(self) -> None:
         worker, engine = self._worker, self._engine
         with (
             engine.claiming_session() as session,
@@ -65,7 +97,7 @@ class Run:
                 for n in range(worker.concurrency):
                     name = f"handler {n + 1}"
                     threading.Thread(target=self._handle, name=name, daemon=True).start()
-                while not worker.stop.is_set():
+                while not (worker.stop.is_set() or self._left):
                     self._round(session, claimers, heartbeats)
                 self._drain(session)
             finally:
@@ -91,6 +123,8 @@ class Run:
         for left, claimer in zip(range(len(ready), 0, -1), ready, strict=True):
             if room <= 0:
                 break
+            claimers.remove(claimer)
+            claimers.append(claimer)  # where room is short, another queue comes first next time
             claims = claimer.claim(session, ceil(room / left))
             room -= len(claims)
             with self._lock:
@@ -100,7 +134,6 @@ class Run:
                 self._unstarted.put(claimed)
                 if heartbeats:
                     heartbeats.expect(claimed)
-        claimers.rotate()  # where room is short, another queue comes first
 
     def _room(self) -> int:
         """How many jobs to claim now: none while handlers are busy and enough are ahead of them."""
@@ -134,6 +167,8 @@ class Run:
                     continue
                 self._running[claimed] = began_at
             outcome = self._outcome(claimed)
+            if os.getpid() != self._owner:  # a fork by the handler: the jobs are its parent's
+                _end_fork(0 if outcome is None or outcome.call == "ack" else 1)
             with self._lock:
                 del self._running[claimed]
                 took_s = time.monotonic() - began_at
@@ -164,6 +199,8 @@ class Run:
             log.info("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, _line(text))
             return Outcome(claimed, "retry", text, getattr(error, "delay_s", None))
         except BaseException as error:  # a handler's sys.exit() is no reason to end either
+            if isinstance(error, SystemExit) and os.getpid() != self._owner:
+                _end_fork(error.code if isinstance(error.code, int) else int(bool(error.code)))
             log.warning(
                 "job %d of %r, attempt %d, failed", job.id, job.queue, job.attempt, exc_info=error
             )
@@ -204,7 +241,9 @@ class Run:
         end = inf if drain_s is None else time.monotonic() + drain_s
         release(self._engine, session, self._take_back())
         log.info("stopping: %d handlers still run", len(self._running))
-        while (self._in_hand or self._outcomes.pause_s() < inf) and time.monotonic() < end:
+        while self._in_hand or self._outcomes.pause_s() < inf:
+            if self._left or time.monotonic() >= end:
+                break
             self._bell.wait(min(self._outcomes.pause_s(), max(0, end - time.monotonic()), _LOOK_S))
             if self._outcomes.pause_s() == 0:
                 self._outcomes.settle(session)
@@ -230,6 +269,13 @@ def _finish(result: object) -> None:
         if isinstance(result, CoroutineType):
             result.close()  # without a warning that it was never awaited
         raise TypeError(f"the handler returned a {type(result).__name__}, which nobody runs")
+
+
+def _end_fork(status: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(status)
 
 
 def _text(error: Exception) -> str | None:
