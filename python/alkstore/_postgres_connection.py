@@ -57,9 +57,17 @@ def check(connection: Connection) -> None:
 
 def parameters(url: str) -> dict[str, Any]:
     try:
-        return {"connect_timeout": 10, **conninfo_to_dict(url), "autocommit": True}
+        found = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise Unavailable(f"not a PostgreSQL URL: {_one_line(error)}") from error
+        # Up to what it quotes, which may be a password.
+        reason = _one_line(error).partition('"')[0].rstrip(": ")
+        raise Unavailable(f"not a PostgreSQL URL: {reason}") from None
+    # What is taken for a host, port or database would be told when that fails.
+    place = url.partition("://")[2].partition("?")[0]
+    if place.count("@") > 1 or "@" in place.partition("/")[2]:
+        reason = "in a password, write @ as %40 and / as %2F"
+        raise Unavailable(f"not a PostgreSQL URL: {reason}")
+    return {"connect_timeout": 10, **found, "autocommit": True}
 
 
 def connect(parameters: dict[str, Any]) -> Connection:

@@ -334,6 +334,26 @@ def test_a_server_that_is_down() -> None:
         assert "secret" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:sec%zzret@h/db",
+        "postgresql://u:sec ret@h/db",
+        "postgresql://u:secret@[::1]x/db",
+        "postgresql://u:secret@[::1/db",
+        "postgresql://u:se@ret@127.0.0.1:1/db",
+        "postgresql://u:se/ret@127.0.0.1:1/db",
+    ],
+)
+def test_a_url_that_is_broken_is_not_shown_as_it_may_hold_a_password(url: str) -> None:
+    for call in (alkstore.open, alkstore.install):
+        with pytest.raises(Unavailable, match=r"^not a PostgreSQL URL: ") as error:
+            call(url)
+        assert error.value.__cause__ is None
+        assert "sec" not in str(error.value)
+        assert "ret" not in str(error.value)
+
+
 @pytest.mark.parametrize("url", ["postgresql://[::1", "postgresql://localhost/?nonsense=1"])
 def test_a_url_that_is_none(url: str) -> None:
     with pytest.raises(Unavailable, match="not a PostgreSQL URL"):
