@@ -96,8 +96,9 @@ class _Tail:
         with self._stream:
             while chunk := os.read(self._stream.fileno(), 65536):
                 self._end = (self._end + chunk)[-_ERROR_BYTES:]
-                sys.stderr.buffer.write(chunk)
-                sys.stderr.buffer.flush()
+                with suppress(OSError):  # when nobody reads ours, the command goes on
+                    sys.stderr.buffer.write(chunk)
+                    sys.stderr.buffer.flush()
 
 
 def _how_it_ended(status: int) -> str:

@@ -168,15 +168,6 @@ def test_ctrl_c_is_a_stop_too_and_does_not_reach_the_command(
     assert queue.get_job(job_id) is None
 
 
-@pytest.fixture
-def signals_as_before() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-@pytest.mark.usefixtures("signals_as_before")
 def test_wrong_usage(capsys: pytest.CaptureFixture[str], store: Store, target: str) -> None:
     assert run(capsys, "work", "q", "--url", target)[0] == 2
     for command in ("", " \n"):
