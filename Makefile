@@ -9,8 +9,8 @@ PY := $(VENV)/bin/python
 # Says so, instead of failing in the middle of something.
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	"alkstore needs Python 3.11 or later; name one: make PYTHON=python3.12 ...")'
-# Two at a time: much of a test is waiting. A file's tests stay together, they share what is dear to make.
-PYTEST := $(PY) -m pytest -n 2 --dist loadfile
+# Three at a time: much of a test is waiting. A file's tests stay together, they share what is dear to make.
+PYTEST := $(PY) -m pytest -n 3 --dist loadfile
 # Starts PostgreSQL for the command after it, except where a server is given already.
 SERVER := $(PY) -m tests.harness.server run --
 
@@ -122,7 +122,8 @@ test-postgres: venv
 	$(PY) -m tests.harness.need sqlite3 pgtap
 	$(PY) -m tests.harness.need --optional pgbouncer
 	$(SERVER) $(MAKE) --no-print-directory test-sql-postgres test-isolation
-	$(SERVER) $(PYTEST) -k 'not sqlite and not lint and not harness and not packaging and not model'
+	$(SERVER) $(PYTEST) -k 'not sqlite and not lint and not harness and not packaging and not model \
+		and not typing and not test_cli and not exec and not demo and not example and not process'
 
 test-torture:
 	$(MAKE) --no-print-directory torture ENGINE=sqlite MINUTES=1
