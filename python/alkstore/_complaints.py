@@ -33,4 +33,11 @@ class Complaints:
             self._untold.discard(message)
             self._told_at[message] = now
             self._silent_until = now + 1
-        log.warning(message, *values)
+        log.warning(message, *map(_in_a_line, values))
+
+
+def _in_a_line(value: object) -> object:
+    """An error without what PostgreSQL tells of where in its functions it came from."""
+    if isinstance(value, Exception):
+        return (str(value).splitlines() or [type(value).__name__])[0]
+    return value

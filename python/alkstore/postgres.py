@@ -131,6 +131,9 @@ class PostgresSession(PostgresCalls):
             connection = self._connected()
             try:
                 yield connection
+            except psycopg.errors.ReadOnlySqlTransaction:
+                connection.close()  # after a failover another server may take what this one refuses
+                raise
             finally:
                 in_order = connection.info.transaction_status == pq.TransactionStatus.IDLE
                 if self._closed or not in_order:

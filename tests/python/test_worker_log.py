@@ -59,6 +59,11 @@ def test_what_fails_again_and_again_is_told_a_line_a_second_and_each_in_turn(
     assert lines[6:] == ["acks: gone", "acks: again"]
 
 
+def test_an_error_is_told_in_a_line(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    store._engine.complain("queue %r: %s", "q", ValueError("denied\nCONTEXT: a function\n"))
+    assert told(caplog) == [("WARNING", "queue 'q': denied")]
+
+
 def test_what_a_handler_foresees_is_told_in_a_line(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -318,6 +318,20 @@ def test_what_a_role_may_not_do_is_tried_until_it_may(
             until(lambda: is_gone(queue, job_id))
 
 
+def test_a_server_that_is_read_only_is_left_for_another(
+    pg_url: str, watcher: psycopg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a failover, with several hosts in the URL; here a new connection finds it cured."""
+    database = watcher.info.dbname
+    with alkstore.open(pg_url) as store:
+        job_id = store.queue("q").enqueue(1)
+        watcher.execute(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
+        with running(store, {"q": lambda job: None}, poll_s=600):
+            until(lambda: "cannot execute" in caplog.text)
+            watcher.execute(f'ALTER DATABASE "{database}" RESET default_transaction_read_only')
+            until(lambda: is_gone(store.queue("q"), job_id))
+
+
 def test_it_works_in_another_schema(empty_pg_url: str) -> None:
     # G1
     alkstore.install(empty_pg_url, schema="Jobs-2")
