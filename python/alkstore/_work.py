@@ -69,7 +69,7 @@ class Run:
 
     def _wait(self, courier: threading.Thread) -> None:
         while courier.is_alive() and not self._ended.wait(_LOOK_S):
-            pass  # again: a signal that another thread has taken wakes nobody
+            pass  # again: the ring may have been heard by a wait that a ctrl-C has ended
 
     def _courier(self) -> None:
         try:

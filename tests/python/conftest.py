@@ -48,7 +48,10 @@ class Databases:
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
     """A handler that stayed would take ctrl-C away from the tests that follow."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
+    }
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -116,3 +116,20 @@ def test_a_signal_may_come_at_any_moment_of_a_wait() -> None:
             assert stop.is_set()
     finally:
         signal.signal(signal.SIGALRM, old)
+
+
+def test_a_signal_that_another_thread_has_taken_ends_a_wait() -> None:
+    """As the system may give it to any; only the main thread runs the handler."""
+    stop = StopToken.on_signals(signal.SIGALRM)
+    end = threading.Event()
+    other = threading.Thread(target=end.wait, daemon=True)
+    other.start()
+    assert other.ident is not None
+    began = time.monotonic()
+    timer = threading.Timer(0.2, signal.pthread_kill, (other.ident, signal.SIGALRM))
+    timer.start()
+    assert stop.wait(20)
+    assert time.monotonic() - began < 10
+    timer.join()
+    end.set()
+    other.join()
