@@ -118,12 +118,13 @@ test-python: venv
 	$(SERVER) $(PYTEST)
 
 # What depends on the server's version: the whole of PostgreSQL, and nothing of SQLite.
+OF_THE_SERVER := not sqlite and not lint and not harness and not packaging and not model \
+	and not typing and not test_cli and not test_exec and not demo and not example and not process
 test-postgres: venv
 	$(PY) -m tests.harness.need sqlite3 pgtap
 	$(PY) -m tests.harness.need --optional pgbouncer
 	$(SERVER) $(MAKE) --no-print-directory test-sql-postgres test-isolation
-	$(SERVER) $(PYTEST) -k 'not sqlite and not lint and not harness and not packaging and not model \
-		and not typing and not test_cli and not exec and not demo and not example and not process'
+	$(SERVER) $(PYTEST) -k '$(OF_THE_SERVER)'
 
 test-torture:
 	$(MAKE) --no-print-directory torture ENGINE=sqlite MINUTES=1
