@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -63,7 +64,7 @@ _CLAIM_ORDER = """
   priority DESC, run_at, job_id"""
 
 
-class Views:
+class Views(ABC):
     """Reads of one database. Rows are by column name, instants unix seconds."""
 
     clock: str  # the engine's query for the time now
@@ -71,9 +72,9 @@ class Views:
     payload: str  # what a list selects as the payload
     computed: tuple[str, ...]  # the columns that a list does not take from the view
 
+    @abstractmethod
     def rows(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The rows one by one, as the database gives them. `alkstore.` names the views."""
-        raise NotImplementedError
 
     def stats(self) -> tuple[int, list[Row]]:
         """Now, and the row of each queue, by name. SQL: queue_stats."""
