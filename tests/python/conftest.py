@@ -15,6 +15,7 @@ import alkstore
 from alkstore._sql import installer
 from tests.harness.server import URL_VARIABLE
 from tests.python.consuming import Seen
+from tests.python.working import Gate
 
 _numbers = itertools.count(1)
 
@@ -111,3 +112,11 @@ def store(target: str) -> Iterator[alkstore.Store]:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """What consumers do, from here on."""
     return Seen(monkeypatch)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """A handler that waits until the test opens it."""
+    gate = Gate()
+    yield gate
+    gate.open()

@@ -22,7 +22,6 @@ from tests.python.waiting import until
 from tests.python.working import (
     Gate,
     Running,
-    gate,
     handlers_alive,
     is_gone,
     is_looking,
@@ -31,8 +30,6 @@ from tests.python.working import (
     settled,
     warnings,
 )
-
-__all__ = ["gate"]  # the fixture
 
 
 @pytest.fixture

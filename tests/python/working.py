@@ -62,13 +62,6 @@ class Gate:
         self._open.set()
 
 
-@pytest.fixture
-def gate() -> Iterator[Gate]:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
 def is_gone(queue: Queue, *job_ids: int) -> bool:
     return all(queue.get_job(job_id) is None for job_id in job_ids)
 

@@ -1,0 +1,128 @@
+"""Worker: what it claims ahead and acks behind, and how many calls that takes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import alkstore
+from alkstore import (
+    JobHandle,
+    StopToken,
+    Store,
+)
+from tests.python.waiting import until
+from tests.python.working import (
+    Gate,
+    count,
+    is_gone,
+    is_looking,
+    record,
+    running,
+)
+
+
+def test_what_waits_behind_a_long_job_is_given_back_once(
+    store: Store, target: str, gate: Gate
+) -> None:
+    queue = store.queue("q")
+
+    def handle(job: JobHandle) -> None:
+        if job.payload == "long":
+            gate(job)
+
+    with running(store, {"q": handle}, concurrency=8):
+        short = queue.enqueue_batch(range(50))
+        until(lambda: is_gone(queue, *short))
+        longs = queue.enqueue_batch(["long"] * 8, priority=1)
+        until(lambda: len(gate.begun) == 8)
+        behind = queue.enqueue_batch(range(20))
+        until(lambda: all(record(queue, job_id).released for job_id in behind), 5)
+        StopToken().wait(1.5)  # in which it could claim them again
+        assert {(record(queue, id).state, record(queue, id).released) for id in behind} == {
+            ("pending", 1)
+        }
+        with alkstore.open(target) as other, running(other, {"q": handle}):
+            until(lambda: is_gone(queue, *behind))
+        gate.open()
+        until(lambda: is_gone(queue, *longs))
+
+
+def test_without_prefetch_no_job_waits_in_a_worker(store: Store, engine: str) -> None:
+    queue = store.queue("q")
+    jobs = queue.enqueue_batch(range(30))
+    most = 0
+
+    def handle(job: JobHandle) -> None:
+        nonlocal most
+        most = max(most, count(store, engine, "state = 'processing'"))
+
+    with running(store, {"q": handle}, concurrency=1, prefetch=0):
+        until(lambda: is_gone(queue, *jobs))
+    # One that is done waits for its ack, another has begun.
+    assert most <= 2
+
+
+def test_long_jobs_are_not_claimed_ahead(store: Store, engine: str) -> None:
+    queue = store.queue("q")
+    jobs = queue.enqueue_batch(range(8))
+    most = 0
+
+    def handle(job: JobHandle) -> None:
+        nonlocal most
+        time.sleep(0.3)
+        most = max(most, count(store, engine, "state = 'processing'"))
+
+    with running(store, {"q": handle}, concurrency=2):
+        until(lambda: is_gone(queue, *jobs))
+    assert most <= 4
+
+
+class Calls:
+    """Counts what a worker's sessions do."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.number: Counter[str] = Counter()
+        calls = next(c for c in type(store._engine).__mro__ if "settle" in vars(c))
+        settle, look = calls.settle, calls.look
+
+        def counted_settle(session: Any, call: str, queue: str, claims: Any) -> Any:
+            self.number[call] += 1
+            return settle(session, call, queue, claims)
+
+        def counted_look(session: Any, queue: str, worker_id: str, n: int) -> Any:
+            self.number["look"] += 1
+            return look(session, queue, worker_id, n)
+
+        monkeypatch.setattr(calls, "settle", counted_settle)
+        monkeypatch.setattr(calls, "look", counted_look)
+
+
+def test_acks_and_claims_go_in_groups(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(store, monkeypatch)
+    queue = store.queue("q", visibility_timeout_s=3600)
+    jobs = queue.enqueue_batch(range(1000))
+    begun: Counter[int] = Counter()
+
+    def handle(job: JobHandle) -> None:
+        begun[job.id] += 1
+
+    with running(store, {"q": handle}, concurrency=8):
+        until(lambda: queue.next_due() is None)
+    assert begun == Counter(jobs)
+    assert calls.number["ack"] <= 300
+    assert calls.number["look"] <= 300
+
+
+def test_an_idle_worker_makes_no_calls(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(store, monkeypatch)
+    queue = store.queue("q")
+    with running(store, {"q": lambda job: None}, poll_s=600):
+        job_id = queue.enqueue(1)
+        until(lambda: is_gone(queue, job_id) and is_looking(store, {"q"}))
+        before = calls.number.total()
+        StopToken().wait(2.5)  # more than any of its pauses
+        assert calls.number.total() == before
