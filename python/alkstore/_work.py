@@ -35,6 +35,7 @@ log = logging.getLogger("alkstore")
 _AHEAD_S = 0.25  # claim ahead what the handlers take no longer for
 _HOARD_S = 1.0  # and give it back when they do
 _LOOK_S = 1.0  # how soon to notice what rings no bell
+_LET_GO_S = 8.0  # at most for the last acks and releases, when the drain is over
 
 
 class Run:
@@ -45,7 +46,7 @@ class Run:
         self._bell = Bell()
         self._ended = Bell()
         self._error: BaseException | None = None
-        self._left = False  # by the caller of run()
+        self._left_at = inf  # by the caller of run()
         self._outcomes = Outcomes(self._engine.complain)
         self._unstarted: SimpleQueue[Claimed | None] = SimpleQueue()
         self._lock = threading.Lock()  # of what follows
@@ -60,7 +61,7 @@ class Run:
             courier.start()
             self._wait(courier)
         except BaseException:
-            self._left = True
+            self._left_at = time.monotonic()
             self._bell.ring()
             self._wait(courier)
             raise
@@ -68,8 +69,17 @@ class Run:
             raise self._error
 
     def _wait(self, courier: threading.Thread) -> None:
+        # Again and again: the ring may have been heard by a wait that a ctrl-C has ended.
         while courier.is_alive() and not self._ended.wait(_LOOK_S):
-            pass  # again: the ring may have been heard by a wait that a ctrl-C has ended
+            if time.monotonic() >= self._drained_at() + _LET_GO_S:
+                log.warning("the database does not answer: not waiting for the last call")
+                return
+
+    def _drained_at(self) -> float:
+        """When running handlers must have come to their end; infinite before the stop."""
+        given_at, drain_s = self._worker.stop._given_at, self._worker.drain_s
+        drained_at = inf if given_at is None or drain_s is None else given_at + drain_s
+        return min(drained_at, self._left_at)
 
     def _courier(self) -> None:
         try:
@@ -97,7 +107,7 @@ class Run:
                 for n in range(worker.concurrency):
                     name = f"handler {n + 1}"
                     threading.Thread(target=self._handle, name=name, daemon=True).start()
-                while not (worker.stop.is_set() or self._left):
+                while not worker.stop.is_set() and self._left_at == inf:
                     self._round(session, claimers, heartbeats)
                 self._drain(session)
             finally:
@@ -237,14 +247,13 @@ class Run:
 
     def _drain(self, session: Session) -> None:
         """Wait for the handlers that run, and send what comes of it."""
-        drain_s = self._worker.drain_s
-        end = inf if drain_s is None else time.monotonic() + drain_s
         release(self._engine, session, self._take_back())
         log.info("stopping: %d handlers still run", len(self._running))
         while self._in_hand or self._outcomes.pause_s() < inf:
-            if self._left or time.monotonic() >= end:
+            left_s = self._drained_at() - time.monotonic()
+            if left_s <= 0:
                 break
-            self._bell.wait(min(self._outcomes.pause_s(), max(0, end - time.monotonic()), _LOOK_S))
+            self._bell.wait(min(self._outcomes.pause_s(), left_s, _LOOK_S))
             if self._outcomes.pause_s() == 0:
                 self._outcomes.settle(session)
 

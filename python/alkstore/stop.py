@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -46,18 +47,24 @@ class StopToken:
 
     def set(self) -> None:
         """Give the stop, for good."""
-        self._stop.given = True
+        if self._stop.given_at is None:
+            self._stop.given_at = time.monotonic()
         for bell in (self._stop.bell, *self._stop.bells):
             bell.ring()
 
     def is_set(self) -> bool:
-        return self._stop.given
+        return self._stop.given_at is not None
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the stop, at most `timeout_s` seconds. True when it was given."""
-        if not self._stop.given and self._stop.bell.wait(timeout_s):
+        if not self.is_set() and self._stop.bell.wait(timeout_s):
             self._stop.bell.ring()  # for the next who waits
-        return self._stop.given
+        return self.is_set()
+
+    @property
+    def _given_at(self) -> float | None:
+        """When, by the monotonic clock."""
+        return self._stop.given_at
 
     @contextmanager
     def _rings(self, bell: Bell) -> Iterator[None]:
@@ -82,6 +89,6 @@ class _Stop:
     """What clones share."""
 
     def __init__(self) -> None:
-        self.given = False
+        self.given_at: float | None = None
         self.bell = Bell()
         self.bells: list[Bell] = []
