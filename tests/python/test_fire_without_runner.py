@@ -12,9 +12,10 @@ import pytest
 
 import alkstore
 from tests.harness.server import Server
-from tests.python.test_scheduler import boundaries, execute
+from tests.python.test_scheduler import boundaries
 from tests.python.test_scheduler_doc import blocks
 from tests.python.waiting import until
+from tests.python.working import execute
 
 WATCH, CRON = blocks("sql")
 

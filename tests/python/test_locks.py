@@ -14,7 +14,8 @@ import pytest
 import alkstore
 from alkstore import InvalidName, InvalidOption, LockHeld, LockLost, Store, StoreClosed
 from tests.python.clock import Clock
-from tests.python.test_scheduler import execute, until
+from tests.python.waiting import until
+from tests.python.working import execute
 
 LOCKS = {"sqlite": "alkstore_locks", "postgres": "alkstore.locks"}
 TAKE_AWAY = {

@@ -10,15 +10,7 @@ from pathlib import Path
 import pytest
 
 import alkstore
-from tests.python.test_readme import (
-    BLOCK,
-    checkout,
-    lines,
-    run,
-    run_python,
-    sessions,
-    stop_when,
-)
+from tests.python.test_readme import BLOCK, checkout, lines, run, run_python, sessions, stop_when
 
 __all__ = ["checkout"]  # the fixture
 

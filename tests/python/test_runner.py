@@ -24,14 +24,9 @@ import alkstore
 from alkstore import InvalidName, InvalidOption, LeadershipLost, StopToken, Store
 from tests.harness.server import Server
 from tests.python.test_privileges_pg import Roles
-from tests.python.test_scheduler import (
-    FORBID,
-    JOBS,
-    boundaries,
-    execute,
-    last_errors,
-    until,
-)
+from tests.python.test_scheduler import FORBID, boundaries, last_errors
+from tests.python.waiting import until
+from tests.python.working import JOBS, execute
 
 LOCKS = {"sqlite": "alkstore_locks", "postgres": "alkstore.locks"}
 LOCK = {"sqlite": "__alkstore_lock", "postgres": "alkstore._lock"}

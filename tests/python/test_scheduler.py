@@ -31,6 +31,7 @@ from tests.python.clock import Clock, after
 from tests.python.test_idle import Watched
 from tests.python.test_wake import Listener
 from tests.python.waiting import until
+from tests.python.working import execute
 
 FORBID = {
     "sqlite": """
@@ -54,19 +55,11 @@ FIRE = {
     "postgres": "SELECT alkstore.fire_schedules()",
 }
 SCHEDULES = {"sqlite": "alkstore_schedules", "postgres": "alkstore.schedules"}
-JOBS = {"sqlite": "alkstore_jobs", "postgres": "alkstore.jobs"}
 
 
 @pytest.fixture
 def clock(store: Store, target: str) -> Clock:
     return Clock(target)
-
-
-def execute(store: Store, statement: str) -> list[Any]:
-    """Any SQL, in a transaction of its own."""
-    with store.transaction() as tx:
-        cursor = tx.connection.execute(statement)
-        return cursor.fetchall() if cursor.description else []
 
 
 def last_errors(store: Store, engine: str) -> dict[str, str | None]:

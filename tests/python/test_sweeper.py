@@ -10,7 +10,7 @@ from pathlib import Path
 
 import alkstore
 from alkstore import Store
-from tests.python.test_scheduler import until
+from tests.python.waiting import until
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "sweeper.py"
 

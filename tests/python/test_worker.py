@@ -13,24 +13,9 @@ from typing import Any
 import pytest
 
 import alkstore
-from alkstore import (
-    Fail,
-    InvalidName,
-    InvalidOption,
-    JobHandle,
-    Retry,
-    Store,
-    Worker,
-)
+from alkstore import Fail, InvalidName, InvalidOption, JobHandle, Retry, Store, Worker
 from tests.python.waiting import until
-from tests.python.working import (
-    Gate,
-    is_gone,
-    record,
-    running,
-    settled,
-    warnings,
-)
+from tests.python.working import Gate, is_gone, record, running, settled, warnings
 
 # -- how a handler ends ---------------------------------------------------------------------------
 

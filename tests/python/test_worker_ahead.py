@@ -9,20 +9,9 @@ from typing import Any
 import pytest
 
 import alkstore
-from alkstore import (
-    JobHandle,
-    StopToken,
-    Store,
-)
+from alkstore import JobHandle, StopToken, Store
 from tests.python.waiting import until
-from tests.python.working import (
-    Gate,
-    count,
-    is_gone,
-    is_looking,
-    record,
-    running,
-)
+from tests.python.working import Gate, count, is_gone, is_looking, record, running
 
 
 def test_what_waits_behind_a_long_job_is_given_back_once(

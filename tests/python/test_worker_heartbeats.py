@@ -10,19 +10,10 @@ from typing import Any
 import pytest
 
 import alkstore
-from alkstore import (
-    JobHandle,
-    Store,
-)
+from alkstore import JobHandle, Store
 from alkstore._heartbeats import Heartbeats
 from tests.python.waiting import until
-from tests.python.working import (
-    Gate,
-    is_gone,
-    record,
-    running,
-    warnings,
-)
+from tests.python.working import Gate, is_gone, record, running, warnings
 
 
 def blocked(job: JobHandle) -> None:

@@ -12,12 +12,7 @@ import pytest
 from alkstore import Store, Worker
 from alkstore.postgres import PostgresSession
 from alkstore.sqlite import SqliteSession
-from tests.python.test_scheduler import JOBS, execute
-
-
-def count(store: Store, engine: str, condition: str) -> int:
-    ((jobs,),) = execute(store, f"SELECT count(*) FROM {JOBS[engine]} WHERE {condition}")
-    return int(jobs)
+from tests.python.working import count
 
 
 @pytest.mark.parametrize("call", ["look", "settle"])

@@ -11,22 +11,9 @@ from typing import Any
 import pytest
 
 import alkstore
-from alkstore import (
-    Busy,
-    JobHandle,
-    Retry,
-    Store,
-)
-from tests.python.test_scheduler import execute
+from alkstore import Busy, JobHandle, Retry, Store
 from tests.python.waiting import until
-from tests.python.working import (
-    Gate,
-    is_gone,
-    is_looking,
-    record,
-    running,
-    warnings,
-)
+from tests.python.working import Gate, execute, is_gone, is_looking, record, running, warnings
 
 # Which statements on a job whose payload is "bad" fail: {0} is UPDATE for claims, DELETE for acks.
 FORBID = {

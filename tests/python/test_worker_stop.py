@@ -9,13 +9,7 @@ import time
 import pytest
 
 import alkstore
-from alkstore import (
-    JobHandle,
-    StopToken,
-    Store,
-    StoreClosed,
-    Worker,
-)
+from alkstore import JobHandle, StopToken, Store, StoreClosed, Worker
 from tests.python.waiting import until
 from tests.python.working import (
     Gate,

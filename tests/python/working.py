@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from alkstore import JobHandle, JobRecord, Queue, StopToken, Store, Worker
-from tests.python.test_scheduler import JOBS, execute
+
+JOBS = {"sqlite": "alkstore_jobs", "postgres": "alkstore.jobs"}
 
 
 class Running:
@@ -77,6 +78,13 @@ def settled(queue: Queue, job_id: int) -> Callable[[], bool]:
     return lambda: (
         (job := queue.get_job(job_id)) is None or (job.state != "processing" and job.attempts > 0)
     )
+
+
+def execute(store: Store, statement: str) -> list[Any]:
+    """Any SQL, in a transaction of its own."""
+    with store.transaction() as tx:
+        cursor = tx.connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
 
 
 def count(store: Store, engine: str, condition: str) -> int:
