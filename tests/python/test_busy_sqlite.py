@@ -260,7 +260,6 @@ def enqueue_and_drain(path: Path, journal_mode: str, worker: int, together: Barr
 def test_four_processes_work_around_a_writer_and_a_reader_that_keep_the_file(
     tmp_path: Path, journal_mode: str
 ) -> None:
-    # Q57
     path = tmp_path / "app.db"
     alkstore.install(path)
     with closing(connect(path, timeout=30)) as writer, closing(connect(path)) as reader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ PLANNERS = {
 def test_a_claim_hands_out_n_whatever_the_plan(
     session: Connection[Any], other: Connection[Any], held: bool
 ) -> None:
-    """[claim-once] Q01"""
+    """[claim-once]"""
     session.execute("ALTER TABLE alkstore._job SET (autovacuum_enabled = off)")
     for case in product(PLANNERS, [1, 5], [False, True]):
         planner, n, due = case
@@ -190,15 +191,43 @@ def test_a_spent_job_that_is_let_go_while_others_are_buried_is_not_handed_out(
     assert states == [("processing",), ("dead",)]
 
 
-def test_a_claim_late_in_a_transaction_counts_from_the_call(session: Connection[Any]) -> None:
-    """[clock] Q09 B9"""
-    enqueue(session, visibility_timeout_s=1)
-    with session.transaction():
-        # So late that a claim counted from the transaction's beginning would have lapsed.
-        session.execute("SELECT pg_sleep_until(date_trunc('second', now()) + interval '2 seconds')")
-        assert claim(session) == [1]
-        assert value(session, "SELECT alkstore.heartbeat('q', 1, 1, 60)")
-        assert value(session, "SELECT alkstore.ack('q', 1, 1)")
+def test_every_call_late_in_a_transaction_counts_from_the_call(pg_url: str) -> None:
+    """[clock]"""
+    with psycopg.connect(pg_url) as session:
+
+        def job(job_id: int) -> Any:
+            columns = "claimed_at, claim_expires_at, created_at, run_at, expires_at, died_at"
+            ((*values,),) = session.execute(
+                f"SELECT {columns} FROM alkstore.get_job('q', %s)".encode(), [job_id]
+            )
+            return values
+
+        session.execute("SELECT alkstore.enqueue_batch('q', '[1, 2]', visibility_timeout_s => 30)")
+        session.commit()
+
+        # Instants are whole seconds: in the next one now() is old. Nothing but time makes it so.
+        session.execute("SELECT pg_sleep_until(date_trunc('second', now()) + interval '1 s')")
+        ((called,),) = session.execute("SELECT date_trunc('second', clock_timestamp())")
+        ((is_old,),) = session.execute("SELECT date_trunc('second', now()) < %s", [called])
+        assert is_old
+
+        session.execute("SELECT alkstore.claim('q', 'w', 2)")
+        claimed_at, claim_expires_at, *_ = job(1)
+        assert claimed_at >= called
+        assert claim_expires_at == claimed_at + timedelta(seconds=30)
+
+        session.execute("SELECT alkstore.heartbeat('q', 1, 1, 60)")
+        assert job(1)[1] >= called + timedelta(seconds=60)
+        session.execute("SELECT alkstore.retry('q', 1, 1, NULL, 9)")
+        assert job(1)[3] >= called + timedelta(seconds=9)
+        session.execute("SELECT alkstore.fail('q', 2, 1)")
+        assert job(2)[5] >= called
+
+        session.execute("SELECT alkstore.enqueue('q', '3', delay_s => 9, expires_s => 90)")
+        _, _, created_at, run_at, expires_at, _ = job(3)
+        assert created_at >= called
+        assert run_at == created_at + timedelta(seconds=9)
+        assert expires_at == created_at + timedelta(seconds=90)
 
 
 # -- the caller's transaction ---------------------------------------------------------------------
@@ -207,7 +236,7 @@ def test_a_claim_late_in_a_transaction_counts_from_the_call(session: Connection[
 def test_nothing_is_claimable_before_commit(
     session: Connection[Any], other: Connection[Any]
 ) -> None:
-    """[tx-enqueue] D1"""
+    """[tx-enqueue]"""
     session.execute("CREATE TABLE orders (id int)")
     for end, found, orders in (("ROLLBACK", [], 0), ("COMMIT", [1], 1)):
         session.execute("BEGIN")
@@ -220,7 +249,7 @@ def test_nothing_is_claimable_before_commit(
 
 
 def test_a_refusal_is_undone_by_a_savepoint(session: Connection[Any]) -> None:
-    """[refusals] D5"""
+    """[refusals]"""
     with session.transaction():
         with pytest.raises(psycopg.Error) as refusal, session.transaction():
             enqueue(session, delay_s=-1)
@@ -230,7 +259,7 @@ def test_a_refusal_is_undone_by_a_savepoint(session: Connection[Any]) -> None:
 
 
 def test_a_refusal_without_a_savepoint_aborts_the_transaction(session: Connection[Any]) -> None:
-    """[refusals] D5"""
+    """[refusals]"""
     session.execute("BEGIN")
     enqueue(session)
     with pytest.raises(psycopg.Error) as refusal:

@@ -52,7 +52,7 @@ def test_the_clock_tells_the_time_of_day_in_whole_seconds(session: sqlite3.Conne
 def test_nothing_is_claimable_before_commit(
     session: sqlite3.Connection, other: sqlite3.Connection
 ) -> None:
-    """[tx-enqueue] D1"""
+    """[tx-enqueue]"""
     session.execute("CREATE TABLE orders (id)")
     for end, found, orders in (("ROLLBACK", [], 0), ("COMMIT", [1], 1)):
         session.execute("BEGIN")
@@ -67,7 +67,7 @@ def test_nothing_is_claimable_before_commit(
 def test_a_transaction_that_read_too_early_is_busy_at_once(
     session: sqlite3.Connection, other: sqlite3.Connection
 ) -> None:
-    """[tx-enqueue] D9"""
+    """[tx-enqueue]"""
     other.execute("CREATE TABLE orders (id)")
     other.execute("BEGIN")
     assert other.execute("SELECT * FROM alkstore_jobs").fetchall() == []

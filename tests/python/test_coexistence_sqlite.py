@@ -258,7 +258,7 @@ def test_django_s_own_error_carries_the_code(django_connection: Any, business: P
 def test_django_s_deferred_transactions_may_have_read_too_early(
     django_connection: Any, business: Path, queue: Queue
 ) -> None:
-    # D9: what "transaction_mode": "IMMEDIATE" is for.
+    # What "transaction_mode": "IMMEDIATE" is for.
     immediate = django_connection.settings_dict["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
     with alkstore.open(business, busy_timeout_s=0) as store:
         other = store.queue("q")
@@ -387,7 +387,7 @@ if sys.version_info >= (3, 12):
 def test_calls_follow_the_mode_of_the_connection(
     business: Path, queue: Queue, mode: dict[str, Any]
 ) -> None:
-    # E4: nothing is begun or committed but what the connection begins and commits by itself.
+    # Nothing is begun or committed but what the connection begins and commits by itself.
     commits_itself = mode in ({"isolation_level": None}, {"autocommit": True})
     queue.enqueue(0)
     with closing(sqlite3.connect(business, **mode)) as own:

@@ -127,7 +127,6 @@ def test_workers_drain_while_others_enqueue(store: Store, target: str) -> None:
 def test_four_processes_drain_a_file_without_locking_each_other_out(
     sqlite_path: str,
 ) -> None:
-    # E1
     target = str(sqlite_path)
     with alkstore.open(target, busy_timeout_s=PATIENCE_S) as store:
         store.queue("q").enqueue_batch(range(200))

@@ -79,7 +79,7 @@ def assert_a_line_a_second(caplog: pytest.LogCaptureFixture) -> None:
 # -- connections that die -------------------------------------------------------------------------
 
 
-def test_a1_a_killed_listener_listens_again(
+def test_a_killed_listener_listens_again(
     store: Store, pg_url: str, seen: Seen, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Consumer(store.queue("q")) as consumer:
@@ -118,7 +118,7 @@ def test_a_killed_claimer_connects_again(
     assert "\n" not in message
 
 
-def test_a4_a_restart_of_the_server_while_idle(
+def test_a_restart_of_the_server_while_idle(
     seen: Seen, caplog: pytest.LogCaptureFixture, short_waits: None
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -283,7 +283,7 @@ def test_behind_pgbouncer(
 # -- how many -------------------------------------------------------------------------------------
 
 
-def test_g9_consumers_wait_and_claim_without_the_pools_only_connection(
+def test_consumers_wait_and_claim_without_the_pools_only_connection(
     pg_url: str, seen: Seen
 ) -> None:
     with alkstore.open(pg_url, pool_size=1) as store, ExitStack() as stack:

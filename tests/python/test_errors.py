@@ -51,7 +51,6 @@ NOT_TEXT: list[Any] = [None, 1, b"q", ["q"]]
 
 
 def test_every_allowed_name_has_a_queue_of_its_own(store: Store) -> None:
-    # Q35
     ids = {name: store.queue(name).enqueue(name) for name in GOOD_NAMES}
     for name, job_id in ids.items():
         queue = store.queue(name)
@@ -67,7 +66,6 @@ def test_every_allowed_name_has_a_queue_of_its_own(store: Store) -> None:
 
 @pytest.mark.parametrize("name", [*BAD_NAMES, *RESERVED_NAMES, *NOT_TEXT], ids=short)
 def test_a_queue_refuses_a_bad_or_reserved_name_when_it_is_made(store: Store, name: Any) -> None:
-    # H4, Q35
     with pytest.raises(InvalidName):
         store.queue(name)
 
@@ -90,7 +88,6 @@ def refusal(call: Callable[[], object]) -> type[AlkstoreError] | None:
 
 @pytest.mark.parametrize("name", [*BAD_NAMES, *NOT_TEXT], ids=short)
 def test_a_claim_refuses_a_bad_worker_name(queue: Queue, name: Any) -> None:
-    # H4
     queue.enqueue(1)
     with pytest.raises(InvalidName):
         queue.claim_one(name)
@@ -129,7 +126,6 @@ def enqueue_with(store: Store, option: str, value: Any) -> alkstore.JobRecord:
 def test_an_option_is_stored_from_its_least_to_its_greatest_value(
     store: Store, option: str
 ) -> None:
-    # Q29
     for value in RANGES[option]:
         job = enqueue_with(store, option, value)
         stored = {
@@ -143,7 +139,6 @@ def test_an_option_is_stored_from_its_least_to_its_greatest_value(
 def test_an_option_out_of_its_range_is_refused_by_name(
     store: Store, queue: Queue, option: str
 ) -> None:
-    # H4, Q29
     least, greatest = RANGES[option]
     for value in (least - 1, greatest + 1, 2**63 - 1, -(2**63), 2**63, 2**70, *NOT_INTEGERS):
         with pytest.raises(InvalidOption, match=option):
@@ -439,7 +434,6 @@ def test_sqlite_older_than_the_floor(sqlite_path: Path, monkeypatch: pytest.Monk
 def test_a_schema_of_another_version_is_named_before_a_job_is_touched(
     engine: str, target: str
 ) -> None:
-    # G3
     with alkstore.open(target) as store:
         job_id = store.queue("q").enqueue(1)
     pretend_version(engine, target, "9.9.9")

@@ -177,7 +177,7 @@ def test_a_second_time_changes_nothing(empty_pg_url: str, install: Install) -> N
 
 @pytest.mark.parametrize("ways", [[by_psql] * 20, [by_one_file] * 20, [by_psql, by_one_file] * 10])
 def test_twenty_at_once(empty_pg_url: str, reference: list[str], ways: list[Install]) -> None:
-    """Q51: one installs, the others find it installed."""
+    """One installs, the others find it installed."""
     with ThreadPoolExecutor(20) as pool:
         notices = list(pool.map(lambda install: install(empty_pg_url), ways))
     assert sorted(notices) == [[]] + [[ALREADY]] * 19

@@ -52,7 +52,6 @@ def test_the_wheel_holds_the_installers_and_the_types(distributions: dict[str, P
 def test_an_installed_package_finds_its_sql(
     distributions: dict[str, Path], form: str, tmp_path: Path
 ) -> None:
-    # G6
     venv.create(tmp_path / "venv", with_pip=False)
     programs = tmp_path / "venv" / "bin"
     source = ["--editable", ROOT] if form == "editable" else [distributions[form]]

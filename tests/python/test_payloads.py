@@ -46,7 +46,6 @@ VALUES: dict[str, Any] = {
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES.keys())
 def test_a_value_comes_back_equal(queue: Queue, value: Any) -> None:
-    # H1, Q32
     single = queue.enqueue(value)
     before, in_batch, after = queue.enqueue_batch([1, value, 2])
     handles = {handle.id: handle for handle in queue.claim_batch("w", 4)}
@@ -80,7 +79,6 @@ NOT_JSON: dict[str, Any] = {
 
 @pytest.mark.parametrize("value", NOT_JSON.values(), ids=NOT_JSON.keys())
 def test_what_is_not_json_is_refused_and_nothing_is_enqueued(queue: Queue, value: Any) -> None:
-    # H1, H2
     with pytest.raises(InvalidPayload):
         queue.enqueue(value)
     with pytest.raises(InvalidPayload):
@@ -111,7 +109,6 @@ RAW = [
 
 @pytest.mark.parametrize("text", RAW, ids=[text[:24] for text in RAW])
 def test_raw_json_comes_back_byte_for_byte(queue: Queue, text: str) -> None:
-    # H1, Q32
     ids = [queue.enqueue(RawJson(text)), *queue.enqueue_batch([RawJson(text), [1]])]
     assert ids == sorted(ids)
     job = queue.get_job(ids[0])
@@ -158,7 +155,6 @@ ERRORS = {
 def test_an_error_text_never_stops_the_transition(
     store: Store, error: str | BaseException, stored: str
 ) -> None:
-    # Q33
     queue = store.queue("q", max_attempts=2)
     failed, retried = queue.enqueue_batch([1, 2])
     assert claim(queue).fail(error) is True

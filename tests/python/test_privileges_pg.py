@@ -114,7 +114,7 @@ def test_no_role_touches_a_table(roles: Roles) -> None:
 
 
 def test_producer_and_worker_and_scheduler_do_their_work(roles: Roles) -> None:
-    """Q58: USAGE on the schema and EXECUTE on the calls is all that they need."""
+    """USAGE on the schema and EXECUTE on the calls is all that they need."""
     with alkstore.open(roles.create("producer")) as store:
         assert store.queue("q").enqueue_batch([1, 2, 3]) == [1, 2, 3]
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -269,7 +269,7 @@ def test_the_traps_work(hostile: psycopg.Connection) -> None:
 
 
 def test_a_hostile_search_path_changes_nothing(hostile: psycopg.Connection) -> None:
-    """G1, Q58: with the caller's own tables, functions, operators and types in front of ours."""
+    """With the caller's own tables, functions, operators and types in front of ours."""
     for statement in WORK.split(";"):
         hostile.execute(statement.encode())
     assert hostile.execute("SELECT pg_catalog.count(*) FROM trap._job").fetchall() == [(0,)]

@@ -176,7 +176,6 @@ def test_an_empty_queue_gives_none(queue: Queue) -> None:
 
 
 def test_claims_come_by_priority_then_run_at_then_id(queue: Queue) -> None:
-    # Q12
     ids = [queue.enqueue(1, priority=priority) for priority in (0, 5, 1, 9)]
     earlier = queue.enqueue(1, priority=1, run_at=after(-1))
     again = queue.enqueue(1, priority=1)
@@ -258,7 +257,7 @@ def test_heartbeat_sets_the_deadline_anew(queue: Queue, clock: Clock) -> None:
 
 
 def test_a_handle_is_refused_once_its_claim_was_taken_over(queue: Queue, clock: Clock) -> None:
-    # Q03, B2: the same worker name in two lives
+    # The same worker name in two lives.
     job_id = queue.enqueue(1)
     old = claim(queue, "pod-1")
     clock.advance(301)
@@ -276,7 +275,6 @@ def test_a_handle_is_refused_once_its_claim_was_taken_over(queue: Queue, clock: 
 
 
 def test_ack_batch_counts_what_it_accepted(queue: Queue) -> None:
-    # Q20
     queue.enqueue_batch(range(3))
     handles = queue.claim_batch("w", 3)
     assert queue.cancel(handles[1].id) is True
@@ -347,7 +345,6 @@ def test_next_due_tells_when_to_claim_again(queue: Queue, clock: Clock) -> None:
 def test_ids_past_32_bits_work_in_every_call(
     queue: Queue, clock: Clock, engine: str, target: str
 ) -> None:
-    # Q28
     if engine == "postgres":
         with psycopg.connect(target) as connection:
             sequence = "pg_get_serial_sequence('alkstore._job', 'id')"

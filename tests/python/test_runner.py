@@ -188,7 +188,6 @@ def test_what_another_is_firing_makes_no_busy_loop(pg_url: str) -> None:
 
 
 def test_it_uses_no_connection_of_the_pool(pg_url: str) -> None:
-    # G9
     with alkstore.open(pg_url, pool_size=1) as store:
         store.schedule("s", "@every 1h", "q", 1)
         with store.transaction():
@@ -248,7 +247,6 @@ def test_a_lost_leadership_is_told_before_anything_fires(store: Store, engine: s
 
 
 def test_a_bad_schedule_does_not_stop_the_others(store: Store, engine: str) -> None:
-    # Q45
     store.schedule("a bad one", "@every 1s", "q", "bad")
     store.schedule("good", "@every 1s", "q", "good")
     execute(store, FORBID[engine])
@@ -259,7 +257,6 @@ def test_a_bad_schedule_does_not_stop_the_others(store: Store, engine: str) -> N
 
 
 def test_it_survives_a_locked_file(sqlite_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    # Q57
     with (
         alkstore.open(sqlite_path, busy_timeout_s=0) as store,
         closing(sqlite3.connect(sqlite_path, isolation_level=None)) as writer,
@@ -328,7 +325,6 @@ def _leader_at(server: Server) -> str:
 
 
 def test_it_runs_in_another_schema(empty_pg_url: str) -> None:
-    # G1
     alkstore.install(empty_pg_url, schema="Jobs-2")
     with alkstore.open(empty_pg_url, schema="Jobs-2") as store:
         store.schedule("s", "@every 1h", "q", 1)

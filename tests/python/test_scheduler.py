@@ -207,9 +207,7 @@ def test_a_closed_store_refuses(target: str) -> None:
 # -- one bad schedule -----------------------------------------------------------------------------
 
 
-def test_q45_one_bad_schedule_does_not_stop_the_others(
-    store: Store, clock: Clock, engine: str
-) -> None:
+def test_one_bad_schedule_does_not_stop_the_others(store: Store, clock: Clock, engine: str) -> None:
     for name, payload in (("a", "good"), ("b", "bad"), ("c", "good")):
         store.schedule(name, "@every 10s", "q", payload)
     execute(store, FORBID[engine])
@@ -226,7 +224,7 @@ def test_q45_one_bad_schedule_does_not_stop_the_others(
     assert last_errors(store, engine) == {"a": None, "b": None, "c": None}
 
 
-def test_f2_no_boundary_is_lost_when_the_third_of_five_fails(
+def test_no_boundary_is_lost_when_the_third_of_five_fails(
     store: Store, clock: Clock, engine: str, target: str
 ) -> None:
     for name in "abcde":
@@ -357,7 +355,7 @@ with open(sys.argv[1]) as store:
 """
 
 
-def test_q39_a_leader_killed_between_firing_and_commit_has_fired_nothing(
+def test_a_leader_killed_between_firing_and_commit_has_fired_nothing(
     store: Store, clock: Clock, engine: str, target: str
 ) -> None:
     store.schedule("s", "@every 10s", "q", 1)
@@ -380,7 +378,7 @@ def test_q39_a_leader_killed_between_firing_and_commit_has_fired_nothing(
     assert boundaries(store) == [after(10 * n) for n in range(1, 7)]
 
 
-def test_f1_a_runner_started_anew_goes_on_where_jobs_were_acked(
+def test_a_runner_started_anew_goes_on_where_jobs_were_acked(
     store: Store, clock: Clock, target: str
 ) -> None:
     store.schedule("s", "@every 1s", "q", 1)

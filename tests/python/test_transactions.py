@@ -51,7 +51,6 @@ def orders(connection: Any) -> list[int]:
 def test_commit_shows_the_job_and_the_business_row_together(
     store: Store, queue: Queue, target: str, connect: Any
 ) -> None:
-    # D1
     with alkstore.open(target) as second, store.transaction() as tx, connect() as reader:
         tx.connection.execute("INSERT INTO orders VALUES (1)")
         job_id = queue.enqueue({"order": 1}, tx=tx)
@@ -71,7 +70,6 @@ def test_commit_shows_the_job_and_the_business_row_together(
 def test_an_exception_drops_the_job_and_the_business_row_together(
     store: Store, queue: Queue
 ) -> None:
-    # D1
     with suppress(Abandon), store.transaction() as tx:
         tx.connection.execute("INSERT INTO orders VALUES (1)")
         job_id = queue.enqueue({"order": 1}, tx=tx)
@@ -150,7 +148,6 @@ def test_on_sqlite_a_call_without_tx_inside_a_transaction_is_refused(sqlite_path
 
 
 def test_on_sqlite_a_refusal_undoes_its_own_statement_only(sqlite_path: Path) -> None:
-    # D6
     with alkstore.open(sqlite_path) as store:
         queue = store.queue("q")
         with closing(sqlite3.connect(sqlite_path)) as own:
@@ -169,7 +166,6 @@ def test_on_sqlite_a_refusal_undoes_its_own_statement_only(sqlite_path: Path) ->
 
 
 def test_on_postgresql_a_refusal_is_undone_by_a_savepoint(pg_url: str) -> None:
-    # D5
     with alkstore.open(pg_url) as store:
         queue = store.queue("q")
         with psycopg.connect(pg_url) as own:
@@ -252,7 +248,6 @@ MODES = [*LEGACY, *(PEP_249 if sys.version_info >= (3, 12) else [])]
 def test_on_sqlite_a_claim_follows_the_transaction_mode_of_its_connection(
     sqlite_path: Path, mode: dict[str, Any]
 ) -> None:
-    # E4
     commits_itself = mode in ({"isolation_level": None}, {"autocommit": True})
     with alkstore.open(sqlite_path) as store:
         queue = store.queue("q")
@@ -280,7 +275,6 @@ connection.execute("INSERT INTO alkstore_enqueue(queue, payload) VALUES ('other'
 
 
 def test_on_sqlite_another_process_can_write_as_soon_as_a_claim_is_done(sqlite_path: Path) -> None:
-    # E3
     with alkstore.open(sqlite_path) as store:
         queue = store.queue("q")
         queue.enqueue_batch(range(20))
@@ -295,7 +289,6 @@ def test_on_sqlite_another_process_can_write_as_soon_as_a_claim_is_done(sqlite_p
 
 
 def test_on_sqlite_a_transaction_that_read_too_early_is_busy_at_once(sqlite_path: Path) -> None:
-    # D9
     with (
         alkstore.open(sqlite_path) as store,
         closing(sqlite3.connect(sqlite_path, isolation_level=None, timeout=3600)) as own,

@@ -187,7 +187,7 @@ def test_many_in_one_transaction_are_one_wake_a_queue(
     assert sorted(listener.wakes()) == ["p", "q"]
 
 
-def test_q24_nothing_before_commit_or_after_rollback(
+def test_nothing_before_commit_or_after_rollback(
     listener: Listener, caller: psycopg.Connection
 ) -> None:
     with caller.transaction(force_rollback=True):
@@ -218,7 +218,7 @@ def test_a_refused_enqueue_wakes_nobody(listener: Listener, caller: psycopg.Conn
 # -- names -----------------------------------------------------------------------------------------
 
 
-def test_q35_a7_every_name_that_enqueue_takes_can_be_waited_for(
+def test_every_name_that_enqueue_takes_can_be_waited_for(
     pg_url: str, caller: psycopg.Connection
 ) -> None:
     names = ["A", " ", "\t\n", "a/b", "q\"'%I$$;--", "ÜX-日本-😀", "x" * 64, "é" * 32, "x" * 255]
@@ -239,7 +239,7 @@ def test_an_outbox_of_every_name_can_be_waited_for(pg_url: str, caller: psycopg.
     listener.close()
 
 
-def test_a7_names_that_share_63_bytes_or_differ_in_case_wake_nobody_else(
+def test_names_that_share_63_bytes_or_differ_in_case_wake_nobody_else(
     pg_url: str, caller: psycopg.Connection
 ) -> None:
     names = ["x" * 63, "x" * 63 + "1", "x" * 63 + "2", "q", "Q"]

@@ -26,7 +26,7 @@ def cpu_bound(job: JobHandle) -> None:
         sum(range(1000))
 
 
-def test_b5_jobs_longer_than_their_visibility_are_kept(
+def test_jobs_longer_than_their_visibility_are_kept(
     store: Store, target: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = store.queue("q", visibility_timeout_s=1)

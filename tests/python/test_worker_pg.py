@@ -48,7 +48,7 @@ def watcher(pg_url: str) -> Iterator[psycopg.Connection]:
 
 
 @pytest.mark.parametrize("pool_size", [1, 2])
-def test_g9_handlers_may_use_up_the_pool(pg_url: str, pool_size: int) -> None:
+def test_handlers_may_use_up_the_pool(pg_url: str, pool_size: int) -> None:
     with alkstore.open(pg_url, pool_size=pool_size) as store:
         queue = store.queue("q", visibility_timeout_s=1)
 
@@ -85,7 +85,7 @@ def backends(watcher: psycopg.Connection, application: str) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("whose", ["LISTEN", ".heartbeat(", ".claim("])
-def test_a1_a_killed_connection_costs_nothing(
+def test_a_killed_connection_costs_nothing(
     whose: str, pg_url: str, watcher: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun: Counter[int] = Counter()
@@ -119,7 +119,7 @@ def find(watcher: psycopg.Connection, whose: str) -> int | None:
     return next((pid for pid, query in sessions.items() if any(w in query for w in wanted)), None)
 
 
-def test_a4_a_restart_of_the_server_loses_nothing(
+def test_a_restart_of_the_server_loses_nothing(
     caplog: pytest.LogCaptureFixture, gate: Gate
 ) -> None:
     begun: Counter[int] = Counter()
@@ -330,7 +330,6 @@ def test_a_server_that_is_read_only_is_left_for_another(
 
 
 def test_it_works_in_another_schema(empty_pg_url: str) -> None:
-    # G1
     alkstore.install(empty_pg_url, schema="Jobs-2")
     with alkstore.open(empty_pg_url, schema="Jobs-2") as store:
         queue = store.queue("q", visibility_timeout_s=1)

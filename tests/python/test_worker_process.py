@@ -97,7 +97,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_c1_a_signal_lets_the_job_end_and_then_the_process(
+def test_a_signal_lets_the_job_end_and_then_the_process(
     store: Store, processes: Processes, number: int
 ) -> None:
     queue = store.queue("q")
@@ -114,7 +114,7 @@ def test_c1_a_signal_lets_the_job_end_and_then_the_process(
     assert (record(queue, second).state, record(queue, second).attempts) == ("pending", 0)
 
 
-def test_c2_a_job_is_kept_while_its_worker_drains(store: Store, processes: Processes) -> None:
+def test_a_job_is_kept_while_its_worker_drains(store: Store, processes: Processes) -> None:
     queue = store.queue("q", visibility_timeout_s=2)
     job_id = queue.enqueue(5)
     first = processes.start()
