@@ -35,7 +35,7 @@ class Runners:
 
     def __init__(self, target: str, ttl_s: int, number: int) -> None:
         self._command = [sys.executable, "-m", "alkstore", "run-schedules", target]
-        self._command += ["--ttl", str(ttl_s)]
+        self._command += ["--ttl-s", str(ttl_s)]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for _ in range(number):
             self._start()

@@ -49,14 +49,13 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="a job for each line that is not empty; all are added, or none",
     )
-    command.add_argument("--delay-s", type=int, help="seconds before the job may be claimed")
-    command.add_argument("--priority", type=int, help="higher is claimed first; default 0")
-    command.add_argument(
-        "--expires-s", type=int, help="seconds after which it is not handed out any more"
-    )
-    command.add_argument(
-        "--max-attempts", type=int, help="claims before the job is dead; default 3"
-    )
+    for option, unit, means in (
+        ("--delay-s", "SECONDS", "time until the job may be claimed (default: 0)"),
+        ("--priority", "N", "higher is claimed first, also negative (default: 0)"),
+        ("--expires-s", "SECONDS", "time after which it is not handed out any more (default: never)"),
+        ("--max-attempts", "N", "how many claims before the job is dead (default: 3)"),
+    ):
+        command.add_argument(option, type=int, metavar=unit, help=means)
     add_json(command, "an object a line for each job")
     add_url(command)
 

@@ -38,11 +38,11 @@ def add(commands: Commands) -> None:
         "run-schedules",
         _run_schedules,
         "fire schedules at their boundaries until SIGTERM or SIGINT",
-        ["alkstore run-schedules app.db", "alkstore run-schedules --ttl 10"],
+        ["alkstore run-schedules app.db", "alkstore run-schedules --ttl-s 10"],
     )
     add_target(command)
     command.add_argument(
-        "--ttl",
+        "--ttl-s",
         type=int,
         default=30,
         metavar="SECONDS",
@@ -70,7 +70,7 @@ def _run_schedules(options: argparse.Namespace) -> Iterable[str]:
         stop = StopToken.on_signals()
         while not stop.is_set():
             try:
-                store.run_schedules(stop, ttl_s=options.ttl)
+                store.run_schedules(stop, ttl_s=options.ttl_s)
             except LeadershipLost as error:
                 logging.warning("schedules: %s", error)
     return []

@@ -43,14 +43,14 @@ def add(commands: Commands) -> None:
         help="how many jobs at once (default: 1)",
     )
     command.add_argument(
-        "--poll",
+        "--poll-s",
         type=float,
         default=5.0,
         metavar="SECONDS",
         help="how often to look for jobs even if no wake has come (default: 5)",
     )
     command.add_argument(
-        "--drain",
+        "--drain-s",
         type=float,
         default=25.0,
         metavar="SECONDS",
@@ -79,8 +79,8 @@ def _work(options: argparse.Namespace) -> Iterable[str]:
             {jobs_of(store, options): command},
             concurrency=options.concurrency,
             stop=_stop(),
-            poll_s=options.poll,
-            drain_s=options.drain,
+            poll_s=options.poll_s,
+            drain_s=options.drain_s,
             worker_id=options.worker_id,
         )
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")

@@ -40,7 +40,8 @@ def seconds(option: str, value: float, *, or_zero: bool = False) -> float:
     """A time to wait, not more than a thread can: no time at all only with `or_zero`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not (0 < value <= 2_000_000 or (or_zero and value == 0)):
-        raise InvalidOption(f"invalid_option: {option} must be from 0 to 2000000 s, not {value!r}")
+        range_ = "from 0 to" if or_zero else "more than 0 and at most"
+        raise InvalidOption(f"invalid_option: {option} must be {range_} 2000000 s, not {value!r}")
     return float(value)
 
 

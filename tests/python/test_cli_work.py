@@ -137,7 +137,7 @@ def test_what_does_not_finish_is_killed_and_handed_back(
     job_id = queue.enqueue(1)
     pid = tmp_path / "pid"
     command = f"sleep 600 & echo $! > {tmp_path}/new; mv {tmp_path}/new {pid}; wait"
-    process = start(command, "--drain", "0.1" if way == "at the end of the drain" else "600")
+    process = start(command, "--drain-s", "0.1" if way == "at the end of the drain" else "600")
     until(pid.exists)
     process.send_signal(signal.SIGTERM)
     while way == "at a second signal" and process.poll() is None:
@@ -174,8 +174,12 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str], store: Store, target: s
         status, output, error = run(capsys, "work", "q", "--exec", command, "--url", target)
         assert (status, output) == (2, "")
         assert error.endswith("alkstore work: error: argument --exec: the command is empty\n")
-    for option in (["--concurrency", "0"], ["--poll", "0"], ["--drain", "-1"]):
-        error = failure(capsys, "work", "q", "--exec", "true", *option, "--url", target)
-        assert error.startswith(f"alkstore: invalid_option: {option[0][2:]}")
+    for option, value, says in (
+        ("--concurrency", "0", "concurrency must be at least 1"),
+        ("--poll-s", "0", "poll_s must be more than 0 and at most 2000000 s, not 0.0"),
+        ("--drain-s", "-1", "drain_s must be from 0 to 2000000 s, not -1.0"),
+    ):
+        error = failure(capsys, "work", "q", "--exec", "true", option, value, "--url", target)
+        assert error == f"alkstore: invalid_option: {says}\n"
     error = failure(capsys, "work", "__alkstore_x", "--exec", "true", "--url", target)
     assert error.startswith("alkstore: invalid_name: ")

@@ -376,7 +376,7 @@ def test_the_command_runs_until_a_signal(
     store: Store, engine: str, target: str, number: int
 ) -> None:
     store.schedule("s", "@every 1s", "q", 1)
-    with command(target, "--ttl", "300") as process:
+    with command(target, "--ttl-s", "300") as process:
         until(lambda: count(store, engine) >= 2 or process.poll() is not None)
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=20)
@@ -391,7 +391,7 @@ def test_the_command_waits_again_when_it_lost_the_leadership(
     store: Store, engine: str, target: str
 ) -> None:
     store.schedule("s", "@every 1s", "q", 1)
-    with command("--ttl", "2", ALKSTORE_URL=target) as process:
+    with command("--ttl-s", "2", ALKSTORE_URL=target) as process:
         until(lambda: count(store, engine) >= 1 or process.poll() is not None)
         execute(store, f"UPDATE {LOCK[engine]} SET owner = 'thief'")
         until(lambda: leader(store, engine) not in (None, "thief") or process.poll() is not None)
@@ -407,7 +407,7 @@ def test_the_command_says_what_is_wrong(sqlite_path: Path) -> None:
     for arguments, said in (
         ([], "alkstore: name a database, or set ALKSTORE_URL\n"),
         (
-            [str(sqlite_path), "--ttl", "0"],
+            [str(sqlite_path), "--ttl-s", "0"],
             "alkstore: invalid_option: ttl_s must be a whole number from 1 to 2147483647\n",
         ),
     ):
