@@ -52,7 +52,7 @@ def add(commands: Commands) -> None:
     for option, unit, means in (
         ("--delay-s", "SECONDS", "time until the job may be claimed (default: 0)"),
         ("--priority", "N", "higher is claimed first, also negative (default: 0)"),
-        ("--expires-s", "SECONDS", "time after which it is not handed out any more (default: never)"),
+        ("--expires-s", "SECONDS", "time after which it is not handed out (default: never)"),
         ("--max-attempts", "N", "how many claims before the job is dead (default: 3)"),
     ):
         command.add_argument(option, type=int, metavar=unit, help=means)

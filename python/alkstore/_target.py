@@ -103,4 +103,8 @@ def _path(target: Target) -> str:
         expected = "a file path, sqlite:///PATH or postgresql://URL"
         raise InvalidOption(f"invalid_option: the target must be {expected}")
     # Absolute, so that it is the same file after a chdir and a fork.
-    return path if path == ":memory:" else os.path.abspath(path)
+    try:
+        return path if path == ":memory:" else os.path.abspath(path)
+    except OSError as error:
+        reason = f"the current folder: {error.strerror}"
+        raise Unavailable(f"cannot open {path} as an SQLite database: {reason}") from error

@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0: done. 1: it failed. 2: wrong usage. 3: there is no such job. 130: ctrl-C.
     """
+    _replace_closed_streams()
     options = parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # no name may stop a list of them
@@ -58,6 +59,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"alkstore: {printable(says)}", file=sys.stderr)
         return 3 if isinstance(error, NoSuchJob) else 1
     return 0
+
+
+def _replace_closed_streams() -> None:
+    """By the null device, for us and for what we start; a closed stream is None in Python."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the least that is free: the one closed
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -212,6 +212,41 @@ def test_a_reader_that_has_seen_enough() -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("closed", "arguments", "ends"),
+    [
+        ("<&-", ("-",), (1, "", "alkstore: invalid_payload: the payload is not JSON text\n")),
+        (">&-", ("1",), (0, "", "")),
+        ("2>&-", ("no JSON",), (1, "", "")),
+        ("<&- >&- 2>&-", ("1",), (0, "", "")),
+    ],
+)
+def test_a_stream_that_is_closed_is_as_the_null_device(
+    sqlite_path: Path, closed: str, arguments: tuple[str, ...], ends: tuple[int, str, str]
+) -> None:
+    alkstore.install(sqlite_path)
+    command = [sys.executable, "-m", "alkstore", "--url", str(sqlite_path), "enqueue", "q"]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command, *arguments]
+    done = subprocess.run(shell, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == ends
+    with alkstore.open(sqlite_path) as store:
+        assert (store.queue("q").get_job(1) is not None) == (ends[0] == 0)
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = [sys.executable, "-m", "alkstore", "stats", "--url", "app.db"]
+    shell = ["sh", "-c", f'rmdir {gone} && exec "$@"', "sh", *command]
+    done = subprocess.run(shell, cwd=gone, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "alkstore: cannot open app.db as an SQLite database: "
+        "the current folder: No such file or directory\n",
+    )
+
+
 def test_the_target_may_come_from_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sqlite_path: Path
 ) -> None:
