@@ -88,12 +88,12 @@ def test_a_worker_polls_and_keeps_its_claims(
         if job.payload == "holds its row" and mode == "transaction":
             with store.transaction() as tx:
                 assert job.ack(tx=tx)
-                time.sleep(3)
+                time.sleep(4.5)
         else:
-            time.sleep(3)
+            time.sleep(4.5)
 
     with alkstore.open(pooled(poolers, mode, pg_url)) as store, alkstore.open(pg_url) as other:
-        queue = other.queue("q", visibility_timeout_s=1)
+        queue = other.queue("q", visibility_timeout_s=2)
         jobs = queue.enqueue_batch(["holds its row", "works"])
         with running(store, {"q": handle}, concurrency=2, poll_s=0.1):
             until(lambda: len(begun) == 2)

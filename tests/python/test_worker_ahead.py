@@ -9,14 +9,34 @@ from typing import Any
 import pytest
 
 import alkstore
-from alkstore import JobHandle, StopToken, Store
+from alkstore import JobHandle, Store
+from alkstore._work import Run
 from tests.python.waiting import until
 from tests.python.working import Gate, count, is_gone, is_looking, record, running
 
 
+class Rounds:
+    """How often a worker has looked whether there is something to do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.number = 0
+        room = Run._room
+
+        def counted(run: Run) -> int:
+            self.number += 1
+            return room(run)
+
+        monkeypatch.setattr(Run, "_room", counted)
+
+    def pass_by(self, number: int) -> None:
+        end = self.number + number
+        until(lambda: self.number >= end)
+
+
 def test_what_waits_behind_a_long_job_is_given_back_once(
-    store: Store, target: str, gate: Gate
+    store: Store, target: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    rounds = Rounds(monkeypatch)
     queue = store.queue("q")
 
     def handle(job: JobHandle) -> None:
@@ -29,8 +49,8 @@ def test_what_waits_behind_a_long_job_is_given_back_once(
         longs = queue.enqueue_batch(["long"] * 8, priority=1)
         until(lambda: len(gate.begun) == 8)
         behind = queue.enqueue_batch(range(20))
-        until(lambda: all(record(queue, job_id).released for job_id in behind), 5)
-        StopToken().wait(1.5)  # in which it could claim them again
+        until(lambda: all(record(queue, job_id).released for job_id in behind))
+        rounds.pass_by(3)  # in which it could claim them again
         assert {(record(queue, id).state, record(queue, id).released) for id in behind} == {
             ("pending", 1)
         }
@@ -107,11 +127,11 @@ def test_acks_and_claims_go_in_groups(store: Store, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_idle_worker_makes_no_calls(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = Calls(store, monkeypatch)
+    calls, rounds = Calls(store, monkeypatch), Rounds(monkeypatch)
     queue = store.queue("q")
     with running(store, {"q": lambda job: None}, poll_s=600):
         job_id = queue.enqueue(1)
         until(lambda: is_gone(queue, job_id) and is_looking(store, {"q"}))
         before = calls.number.total()
-        StopToken().wait(2.5)  # more than any of its pauses
+        rounds.pass_by(3)
         assert calls.number.total() == before

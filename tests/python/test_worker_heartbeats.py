@@ -17,11 +17,11 @@ from tests.python.working import Gate, is_gone, record, running, warnings
 
 
 def blocked(job: JobHandle) -> None:
-    time.sleep(3.3)
+    time.sleep(4.5)
 
 
 def cpu_bound(job: JobHandle) -> None:
-    end = time.monotonic() + 3.3
+    end = time.monotonic() + 4.5
     while time.monotonic() < end:
         sum(range(1000))
 
@@ -29,7 +29,7 @@ def cpu_bound(job: JobHandle) -> None:
 def test_jobs_longer_than_their_visibility_are_kept(
     store: Store, target: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = store.queue("q", visibility_timeout_s=1)
+    queue = store.queue("q", visibility_timeout_s=2)
     begun: list[int] = []
     handlers = [blocked, cpu_bound]
 
@@ -84,7 +84,7 @@ def test_what_has_lapsed_before_its_turn_is_not_begun(
         until(lambda: is_gone(queue, first))
         long, *behind = queue.enqueue_batch(["long", *range(5)])
         # It claims them again, with all the time there is.
-        until(lambda: all(record(queue, job_id).attempts == 2 for job_id in behind))
+        until(lambda: all(record(queue, job_id).attempts >= 2 for job_id in behind))
         go_on.set()
         until(lambda: is_gone(queue, long, *behind))
     not_begun = [f"job {job_id} of 'q' was not begun: its claim has lapsed" for job_id in behind]
@@ -112,5 +112,5 @@ def test_heartbeats_begin_in_time_for_what_comes_later(store: Store) -> None:
             first = slow.enqueue(1)
             until(lambda: record(slow, first).state == "processing")
             job_id = fast.enqueue(2)
-            until(lambda: beats[job_id] >= 4, 5)
+            until(lambda: beats[job_id] >= 4)
             done.set()

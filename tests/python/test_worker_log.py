@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 import alkstore
-from alkstore import Busy, StopToken, Store, Worker, _complaints
+from alkstore import Busy, Store, _complaints
 from tests.python.waiting import until
+from tests.python.working import running
 
 
 @pytest.fixture(autouse=True)
@@ -22,19 +21,6 @@ def every_level(caplog: pytest.LogCaptureFixture) -> None:
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.getMessage()) for record in caplog.records]
-
-
-@contextmanager
-def working(store: Store, handler: Any, **options: Any) -> Iterator[StopToken]:
-    stop = StopToken()
-    worker = Worker(store, {"q": handler}, stop=stop, **options)
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        yield stop
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_what_fails_again_and_again_is_told_a_line_a_second_and_each_in_turn(
@@ -74,7 +60,7 @@ def test_what_a_handler_foresees_is_told_in_a_line(
     def handler(job: alkstore.JobHandle) -> None:
         raise alkstore.Fail("no such user") if job.payload == 1 else alkstore.Retry(long, 60)
 
-    with working(store, handler):
+    with running(store, {"q": handler}):
         until(lambda: queue.get_job(second).retry_error == long)
     assert told(caplog) == [
         ("INFO", f"job {first} of 'q' will not succeed: no such user"),
@@ -91,10 +77,10 @@ def test_a_stop_tells_what_it_waits_for_and_what_it_leaves(
 
     def handler(job: alkstore.JobHandle) -> None:
         began.set()
-        end.wait()
+        end.wait(30)
 
-    with working(store, handler, drain_s=0.1):
-        began.wait()
+    with running(store, {"q": handler}, drain_s=0.1):
+        assert began.wait(30)
     end.set()
     assert told(caplog) == [
         ("INFO", "stopping: 1 handlers still run"),
@@ -116,7 +102,7 @@ def test_it_tells_when_trouble_is_over(
 
     monkeypatch.setattr(calls, "look", failing)
     job_id = store.queue("q").enqueue(1)
-    with working(store, lambda job: None):
+    with running(store, {"q": lambda job: None}):
         until(lambda: store.queue("q").get_job(job_id) is None)
     assert told(caplog) == [
         ("WARNING", "queue 'q': locked; trying again in 0.1 s"),

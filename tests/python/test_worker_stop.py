@@ -19,6 +19,7 @@ from tests.python.working import (
     is_gone,
     record,
     running,
+    until_prolonged,
     warnings,
 )
 
@@ -44,7 +45,7 @@ def test_a_stop_lets_handlers_end_and_releases_the_rest(
         assert count(store, engine, "state = 'pending'") == 48
         gate.open()
         worker.join()
-    assert gate.begun == jobs[:2]
+    assert sorted(gate.begun) == jobs[:2]
     assert is_gone(queue, *jobs[:2])
     assert sorted(finished[20:]) == jobs[:2]
     # What was claimed ahead has lost no attempt.
@@ -55,15 +56,15 @@ def test_a_stop_lets_handlers_end_and_releases_the_rest(
 def test_after_the_drain_limit_jobs_go_back_unmarked(
     store: Store, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = store.queue("q", visibility_timeout_s=1)
+    queue = store.queue("q", visibility_timeout_s=2)
     job_id = queue.enqueue(1)
-    worker = Running(store, {"q": gate}, drain_s=2.5)
+    worker = Running(store, {"q": gate}, drain_s=3.5)
     until(lambda: gate.begun)
     began = time.monotonic()
     worker.stop.set()
     worker.join()
+    assert time.monotonic() - began >= 3.5
     # With heartbeats all the time: it did not lapse, or the release would have been refused.
-    assert 2.4 < time.monotonic() - began < 10
     assert worker.error is None
     job = record(queue, job_id)
     assert (job.state, job.attempts, job.released, job.retry_error) == ("pending", 1, 1, None)
@@ -87,12 +88,12 @@ def test_a_drain_of_nothing_waits_for_nobody(store: Store, gate: Gate) -> None:
 
 
 def test_a_drain_without_limit_waits(store: Store, gate: Gate) -> None:
-    queue = store.queue("q")
+    queue = store.queue("q", visibility_timeout_s=2)
     job_id = queue.enqueue(1)
     with running(store, {"q": gate}, drain_s=None) as worker:
         until(lambda: gate.begun)
         worker.stop.set()
-        until(lambda: not record(queue, job_id).released, 1)
+        until_prolonged(queue, job_id)
         gate.open()
     assert is_gone(queue, job_id)
 
@@ -112,7 +113,7 @@ def test_a_handler_can_give_the_stop(store: Store, engine: str) -> None:
     stop = StopToken()
     Worker(store, {"q": lambda job: stop.set()}, stop=stop).run()
     assert is_gone(queue, jobs[0])
-    until(lambda: count(store, engine, "state = 'processing'") == 0)
+    assert count(store, engine, "state = 'pending'") == 2
 
 
 def test_it_can_be_run_again_and_leaves_no_threads(store: Store) -> None:

@@ -6,11 +6,13 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from alkstore import JobHandle, JobRecord, Queue, StopToken, Store, Worker
+from tests.python.waiting import until
 
 JOBS = {"sqlite": "alkstore_jobs", "postgres": "alkstore.jobs"}
 
@@ -71,6 +73,18 @@ def record(queue: Queue, job_id: int) -> JobRecord:
     found = queue.get_job(job_id)
     assert found is not None
     return found
+
+
+def until_prolonged(queue: Queue, job_id: int) -> None:
+    """Wait for a heartbeat, until which the job must stay claimed."""
+
+    def expires_at() -> datetime:
+        expires_at = record(queue, job_id).claim_expires_at
+        assert expires_at is not None
+        return expires_at
+
+    before = expires_at()
+    until(lambda: expires_at() > before)
 
 
 def settled(queue: Queue, job_id: int) -> Callable[[], bool]:
