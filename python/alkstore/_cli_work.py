@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
         metavar="COMMAND",
         required=True,
         help="called by the shell with the payload on standard input; exit status 0 acks the job, "
-        "any other has it tried again, with standard error as its error",
+        "any other has it tried again, with that and standard error as its error",
     )
     command.add_argument(
         "--concurrency",

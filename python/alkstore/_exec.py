@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
@@ -15,8 +14,6 @@ from typing import IO
 from ._outcomes import Retry
 from .types import JobHandle
 
-log = logging.getLogger("alkstore")
-
 _ERROR_BYTES = 60_000  # fewer than what an error may have characters
 _LATE_S = 1.0  # how long a process left behind may hold up what the command itself wrote
 
@@ -24,8 +21,8 @@ _LATE_S = 1.0  # how long a process left behind may hold up what the command its
 class Command:
     """Calls the shell with a job's payload on standard input.
 
-    Exit status 0 is success. With any other the job is tried again, and the end of what was
-    written to standard error, which goes to ours as well, is its error; the log tells whose it was.
+    Exit status 0 is success. With any other the job is tried again; its error is how the command
+    ended, and the end of what it wrote to standard error, which goes to ours as well.
     """
 
     def __init__(self, command: str) -> None:
@@ -45,9 +42,7 @@ class Command:
         with self._lock:
             self._running.discard(process)
         if status != 0:
-            text, ended = error.text(), _how_it_ended(status)
-            log.warning("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, ended)
-            raise Retry(text or ended)
+            raise Retry(": ".join(filter(None, (_how_it_ended(status), error.text()))))
 
     def kill(self) -> None:
         """End all commands that still run, with all that they started, and start no others."""

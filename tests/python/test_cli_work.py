@@ -77,17 +77,19 @@ def test_a_failing_command_is_tried_again_and_tells_why(store: Store, start: Sta
     process = start("echo attempt $ALKSTORE_ATTEMPT >&2; exit 1", "--worker-id", "host-1")
     until(lambda: record(queue, job_id).state == "dead")
     job = record(queue, job_id)
-    assert (job.attempts, job.last_error, job.worker_id) == (2, "attempt 2", "host-1")
+    assert (job.attempts, job.last_error, job.worker_id) == (
+        2,
+        "exit status 1: attempt 2",
+        "host-1",
+    )
     status, output, error = stopped(process)
     assert (status, output) == (0, "")
     assert [re.sub(r"^\d{4}-\S+ \S+ ", "", line) for line in error.splitlines()] == [
         "worker host-1: at work on queue 'q'",
         "attempt 1",
-        f"job {job_id} of 'q', attempt 1: exit status 1",
-        f"job {job_id} of 'q', attempt 1: attempt 1",
+        f"job {job_id} of 'q', attempt 1: exit status 1: attempt 1",
         "attempt 2",
-        f"job {job_id} of 'q', attempt 2: exit status 1",
-        f"job {job_id} of 'q', attempt 2: attempt 2",
+        f"job {job_id} of 'q', attempt 2: exit status 1: attempt 2",
         "stopping: 0 handlers still run",
     ]
 
