@@ -1,4 +1,4 @@
-"""One way of speaking for both engines, by raw SQL and through the Python package.
+"""One way of speaking for both engines, by raw SQL; package.py speaks it through the package.
 
 Rows and instants come back alike: instants as unix seconds, jobs with the columns of the view jobs.
 """
@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import psycopg
-
-import alkstore
 
 CLAIM_COLUMNS = [
     "job_id", "queue", "payload", "attempt", "claim_expires_at", "priority", "max_attempts",
@@ -26,13 +22,32 @@ JOB_COLUMNS = [
     "run_at", "expires_at", "claimed_at", "claim_expires_at", "retry_error", "last_error",
     "died_at", "released",
 ]  # fmt: skip
+OUTBOX = "__alkstore_outbox_"  # and the name of an outbox: the queue of its messages
 STATS = ("ready", "delayed", "processing", "lapsed", "expired", "dead")
 
 Row = tuple[Any, ...]
 Look = tuple[list[Row], list[Row], list[Row], list[int | None]]  # jobs, one job, stats, next due
 
 
-class Postgres:
+class Face:
+    kind = "queue"
+
+    @property
+    def outbox(self) -> Self:
+        """The same calls, on outboxes."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), kind="outbox")
+        return twin
+
+
+def reach(face: Any, queue: str, call: str, *arguments: Any) -> Any:
+    """Call on a queue or, given its reserved name, on an outbox."""
+    if queue.startswith(OUTBOX):
+        face, queue = face.outbox, queue.removeprefix(OUTBOX)
+    return getattr(face, call)(queue, *arguments)
+
+
+class Postgres(Face):
     """Raw SQL."""
 
     STOPPED_CLOCK = """
@@ -63,9 +78,21 @@ class Postgres:
     def set_now(self, now: int) -> None:
         self.run("UPDATE test_clock SET now = to_timestamp(%s)", now)
 
+    def refusal(self, call: Callable[[], Any]) -> str | None:
+        """The code of its error; None: there was none."""
+        try:
+            with self.connection.transaction():
+                call()
+        except psycopg.Error as error:
+            return error.sqlstate
+        return None
+
+    def _function(self, name: str) -> str:
+        return f"alkstore.{'outbox_' if self.kind == 'outbox' else ''}{name}"
+
     def enqueue(self, queue: str, payload: str, options: dict[str, int | None]) -> int:
         names = ", ".join(self._option(name) for name in options)
-        sql = f"SELECT alkstore.enqueue(%s::text, %s::text, {names})"
+        sql = f"SELECT {self._function('enqueue')}(%s::text, %s::text, {names})"
         return int(self.run(sql, queue, payload, *options.values())[0][0])
 
     def enqueue_batch(
@@ -81,7 +108,8 @@ class Postgres:
         return f"{name} => " + ("to_timestamp(%s)" if name == "run_at" else "%s::bigint")
 
     def claim(self, queue: str, worker_id: str, n: int | None) -> list[Row]:
-        sql = f"SELECT {_as_numbers(CLAIM_COLUMNS)} FROM alkstore.claim(%s, %s, %s::bigint)"
+        claim = self._function("claim")
+        sql = f"SELECT {_as_numbers(CLAIM_COLUMNS)} FROM {claim}(%s, %s, %s::bigint)"
         return self.run(sql, queue, worker_id, n)
 
     def settle(self, call: str, queue: str, id: int, attempt: int | None, *more: Any) -> bool:
@@ -94,24 +122,27 @@ class Postgres:
         return int(self.run(sql, queue, ids, attempts)[0][0])
 
     def cancel(self, queue: str, id: int) -> bool:
-        return bool(self.run("SELECT alkstore.cancel(%s, %s::bigint)", queue, id)[0][0])
+        sql = f"SELECT {self._function('cancel')}(%s, %s::bigint)"
+        return bool(self.run(sql, queue, id)[0][0])
 
     def sweep_expired(self, queue: str) -> Row:
-        return self.run("SELECT expired, pruned FROM alkstore.sweep_expired(%s)", queue)[0]
+        sql = f"SELECT expired, pruned FROM {self._function('sweep_expired')}(%s)"
+        return self.run(sql, queue)[0]
 
     def jobs(self) -> list[Row]:
         return self.run(f"SELECT {_as_numbers(JOB_COLUMNS)} FROM alkstore.jobs ORDER BY job_id")
 
     def get_job(self, queue: str, id: int) -> list[Row]:
-        sql = f"SELECT {_as_numbers(JOB_COLUMNS)} FROM alkstore.get_job(%s, %s::bigint)"
+        get_job = self._function("get_job")
+        sql = f"SELECT {_as_numbers(JOB_COLUMNS)} FROM {get_job}(%s, %s::bigint)"
         return self.run(sql, queue, id)
 
-    def look(self, queues: Sequence[str], queue: str, id: int) -> Look:
+    def look(self, queue: str, id: int, queues: Sequence[str]) -> Look:
         jobs = f"json_agg(json_build_array({_as_numbers(JOB_COLUMNS)})"
         sql = f"""
             SELECT
               (SELECT {jobs} ORDER BY job_id) FROM alkstore.jobs),
-              (SELECT {jobs}) FROM alkstore.get_job(%s, %s::bigint)),
+              (SELECT {jobs}) FROM {self._function("get_job")}(%s, %s::bigint)),
               (SELECT json_agg(json_build_array(queue, {", ".join(STATS)}))
                FROM alkstore.queue_stats),
               (SELECT json_agg(extract(epoch FROM alkstore.next_due(q))::bigint ORDER BY position)
@@ -128,7 +159,7 @@ class Postgres:
         self.run(sql, run_at, id)
 
 
-class Sqlite:
+class Sqlite(Face):
     """Raw SQL."""
 
     STOPPED_CLOCK = """
@@ -157,6 +188,14 @@ class Sqlite:
     def set_now(self, now: int) -> None:
         self.run("UPDATE test_clock SET now = ?", now)
 
+    def refusal(self, call: Callable[[], Any]) -> str | None:
+        """The code of its error; None: there was none."""
+        try:
+            call()
+        except sqlite3.Error as error:
+            return str(error).split()[0]
+        return None
+
     def enqueue(self, queue: str, payload: str, options: dict[str, int | None]) -> int:
         return self.enqueue_batch(queue, [payload], options)[0]
 
@@ -167,7 +206,7 @@ class Sqlite:
             return []
         row = f"(?, ?{', ?' * len(options)})"
         sql = (
-            f"INSERT INTO alkstore_enqueue(queue, payload, {', '.join(options)}) "
+            f"INSERT INTO alkstore_enqueue({self.kind}, payload, {', '.join(options)}) "
             f"VALUES {', '.join([row] * len(payloads))} RETURNING job_id"
         )
         values = [v for payload in payloads for v in (queue, payload, *options.values())]
@@ -175,7 +214,7 @@ class Sqlite:
 
     def claim(self, queue: str, worker_id: str, n: int | None) -> list[Row]:
         sql = (
-            "INSERT INTO alkstore_claim(queue, worker_id, n) VALUES (?, ?, ?) "
+            f"INSERT INTO alkstore_claim({self.kind}, worker_id, n) VALUES (?, ?, ?) "
             "RETURNING (SELECT jobs FROM alkstore_claimed_json)"
         )
         jobs = json.loads(self.run(sql, queue, worker_id, n)[0][0])
@@ -197,12 +236,12 @@ class Sqlite:
         return len(self.run(sql, queue, json.dumps(list(zip(ids, attempts, strict=True)))))
 
     def cancel(self, queue: str, id: int) -> bool:
-        sql = "INSERT INTO alkstore_cancel(queue, job_id) VALUES (?, ?) RETURNING job_id"
+        sql = f"INSERT INTO alkstore_cancel({self.kind}, job_id) VALUES (?, ?) RETURNING job_id"
         return bool(self.run(sql, queue, id))
 
     def sweep_expired(self, queue: str) -> Row:
         sql = (
-            "INSERT INTO alkstore_sweep_expired(queue) VALUES (?) "
+            f"INSERT INTO alkstore_sweep_expired({self.kind}) VALUES (?) "
             "RETURNING (SELECT expired FROM alkstore_swept), (SELECT pruned FROM alkstore_swept)"
         )
         return self.run(sql, queue)[0]
@@ -212,9 +251,9 @@ class Sqlite:
 
     def get_job(self, queue: str, id: int) -> list[Row]:
         sql = f"SELECT {', '.join(JOB_COLUMNS)} FROM alkstore_jobs WHERE queue = ? AND job_id = ?"
-        return self.run(sql, queue, id)
+        return self.run(sql, OUTBOX + queue if self.kind == "outbox" else queue, id)
 
-    def look(self, queues: Sequence[str], queue: str, id: int) -> Look:
+    def look(self, queue: str, id: int, queues: Sequence[str]) -> Look:
         stats = self.run(f"SELECT queue, {', '.join(STATS)} FROM alkstore_queue_stats")
         due = {row[0]: row[1] for row in self.run("SELECT * FROM alkstore_next_due")}
         kept = self.run("SELECT id FROM __alkstore_payload EXCEPT SELECT job_id FROM alkstore_jobs")
@@ -230,114 +269,8 @@ class Sqlite:
         self.run(sql, run_at, id)
 
 
-class Package:
-    """The Python package over a raw face, which goes on to do the looking."""
-
-    def __init__(self, raw: Postgres | Sqlite, target: str) -> None:
-        self._raw = raw
-        self._own_connection = raw.connection
-        self._store = alkstore.open(target)
-        self._tx: alkstore.Transaction | None = None
-        self._block: AbstractContextManager[alkstore.Transaction] | None = None
-        self._handles: dict[tuple[int, int], alkstore.JobHandle] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._raw, name)
-
-    def close(self) -> None:
-        self._store.close()
-        self._raw.close()
-
-    def reset(self) -> None:
-        self._handles.clear()
-        self._raw.reset()
-
-    def run(self, sql: str, *values: Any) -> list[Row]:
-        """Transactions go by the package; in one, the looking must see what it did."""
-        if sql == "BEGIN":
-            self._block = self._store.transaction()
-            self._tx = self._block.__enter__()
-            self._raw.connection = self._tx.connection
-        elif sql in ("COMMIT", "ROLLBACK") and self._block is not None:
-            self._raw.connection = self._own_connection
-            block, self._block, self._tx = self._block, None, None
-            undo = _Undo() if sql == "ROLLBACK" else None
-            with suppress(_Undo):
-                block.__exit__(type(undo) if undo else None, undo, None)
-        else:
-            return self._raw.run(sql, *values)
-        return []
-
-    def enqueue(self, queue: str, payload: str, options: dict[str, Any]) -> int:
-        return self.enqueue_batch(queue, [payload], options)[0]
-
-    def enqueue_batch(self, queue: str, payloads: list[str], options: dict[str, Any]) -> list[int]:
-        stamps = ("visibility_timeout_s", "backoff_base_s", "dead_letter_retention_s")
-        here = self._store.queue(
-            queue, max_attempts=None, **{name: options[name] for name in stamps}
-        )
-        options = {name: value for name, value in options.items() if name not in stamps}
-        options["run_at"] = _instant(options["run_at"])
-        texts = [alkstore.RawJson(payload) for payload in payloads]
-        if len(texts) == 1:
-            return [here.enqueue(texts[0], **options, tx=self._tx)]
-        return here.enqueue_batch(texts, **options, tx=self._tx)
-
-    def claim(self, queue: str, worker_id: str, n: int | None) -> list[Row]:
-        handles = self._store.queue(queue).claim_batch(worker_id, n, tx=self._tx)
-        rows = []
-        for handle in handles:
-            self._handles[handle.id, handle.attempt] = handle
-            rows.append(_row(handle, CLAIM_COLUMNS))
-        return rows
-
-    def settle(self, call: str, queue: str, id: int, attempt: int | None, *more: Any) -> bool:
-        handle = self._handles.get((id, attempt or 0))
-        if handle is None or handle.queue != queue:
-            return self._raw.settle(call, queue, id, attempt, *more)
-        return bool(getattr(handle, call)(*more, tx=self._tx))
-
-    def ack_batch(self, queue: str, ids: list[int], attempts: list[int | None]) -> int:
-        claims: list[alkstore.JobHandle | int] = []
-        for id, attempt in zip(ids, attempts, strict=True):
-            handle = self._handles.get((id, attempt or 0))
-            if attempt is not None and handle is None:
-                return self._raw.ack_batch(queue, ids, attempts)
-            claims.append(handle or id)
-        return self._store.queue(queue).ack_batch(claims, tx=self._tx)
-
-    def cancel(self, queue: str, id: int) -> bool:
-        return self._store.queue(queue).cancel(id, tx=self._tx)
-
-    def sweep_expired(self, queue: str) -> Row:
-        return tuple(self._store.queue(queue).sweep_expired(tx=self._tx))
-
-    def look(self, queues: Sequence[str], queue: str, id: int) -> Look:
-        jobs, _, stats, _ = self._raw.look(queues, queue, id)
-        job = self._store.queue(queue).get_job(id, tx=self._tx)
-        due = [_unix_seconds(self._store.queue(q).next_due(tx=self._tx)) for q in queues]
-        return jobs, [_row(job, JOB_COLUMNS)] if job else [], stats, due
-
-
-def _unix_seconds(value: Any) -> Any:
-    return int(value.timestamp()) if isinstance(value, datetime) else value
-
-
-def _row(job: alkstore.Job, columns: list[str]) -> Row:
-    renamed = {"job_id": "id", "payload": "payload_text"}
-    return tuple(_unix_seconds(getattr(job, renamed.get(column, column))) for column in columns)
-
-
 def _rows(array: list[list[Any]] | None) -> list[Row]:
     return [tuple(row) for row in array or ()]
-
-
-class _Undo(Exception):
-    pass
-
-
-def _instant(unix_seconds: int | None) -> datetime | None:
-    return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds, UTC)
 
 
 def _as_numbers(columns: list[str]) -> str:

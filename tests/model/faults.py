@@ -29,6 +29,31 @@ POSTGRES = {
         "retry_error = cut_error",
     ),
     "lapsed and spent not buried": ("WHERE j.id = ANY (spent) AND", "WHERE false AND"),
+    "messages kept under the outbox's own name": (
+        "RETURN '__alkstore_outbox_' || outbox;",
+        "RETURN outbox;",
+    ),
+    "messages with a stamp of their own": (
+        "outbox_enqueue.max_attempts, NULL, NULL, NULL)",
+        "outbox_enqueue.max_attempts, 60, NULL, NULL)",
+    ),
+    "messages without their max_attempts": (
+        "outbox_enqueue.max_attempts, NULL, NULL, NULL)",
+        "NULL, NULL, NULL, NULL)",
+    ),
+    "claim of messages from the queue of that name": (
+        "_claim(alkstore._outbox_queue(outbox_claim.outbox)",
+        "_claim(outbox_claim.outbox",
+    ),
+    "cancel of messages reaches into queues": ("AND j.queue = target;", ";"),
+    "sweep of messages reaches into the queue of that name": (
+        "_sweep_expired(alkstore._outbox_queue(outbox_sweep_expired.outbox))",
+        "_sweep_expired(outbox_sweep_expired.outbox)",
+    ),
+    "messages open to the calls of queues": (
+        "IF starts_with(name, '__alkstore_') THEN",
+        "IF starts_with(name, '__alkstore_') AND what <> 'queue' THEN",
+    ),
 }
 
 SQLITE = {
@@ -70,5 +95,33 @@ SQLITE = {
     "lapsed and spent not buried": (
         "AND claim_expires_at < NEW.now AND attempts - released >= max_attempts",
         "AND claim_expires_at < NEW.now AND attempts < 0",
+    ),
+    "messages kept under the outbox's own name": (
+        "NEW.job_id, coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue)",
+        "NEW.job_id, coalesce(NEW.outbox, NEW.queue)",
+    ),
+    "messages with a stamp of their own": (
+        "coalesce(NEW.visibility_timeout_s, 300)",
+        "coalesce(NEW.visibility_timeout_s, iif(NEW.outbox IS NULL, 300, 60))",
+    ),
+    "messages without their max_attempts": (
+        "coalesce(NEW.max_attempts, 3), coalesce(NEW.vis",
+        "coalesce(iif(NEW.outbox IS NULL, NEW.max_attempts, NULL), 3), coalesce(NEW.vis",
+    ),
+    "claim of messages from the queue of that name": (
+        "coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue), NEW.worker_id",
+        "coalesce(NEW.outbox, NEW.queue), NEW.worker_id",
+    ),
+    "cancel of messages reaches into queues": (
+        "AND queue = coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue));",
+        "AND (NEW.outbox IS NOT NULL OR queue = NEW.queue));",
+    ),
+    "sweep of messages reaches into the queue of that name": (
+        "coalesce('__alkstore_outbox_' || NEW.outbox, NEW.queue), now FROM",
+        "coalesce(NEW.outbox, NEW.queue), now FROM",
+    ),
+    "messages open to the calls of queues": (
+        "WHERE substr(NEW.name, 1, 11) = '__alkstore_';",
+        "WHERE substr(NEW.name, 1, 11) = '__alkstore_' AND NEW.what <> 'queue';",
     ),
 }

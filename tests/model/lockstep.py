@@ -7,11 +7,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.model.faces import JOB_COLUMNS, STATS
+from tests.model.faces import JOB_COLUMNS, OUTBOX, STATS, reach
 from tests.model.reference import Job, Model
 
 START = 1_000_000_000
-QUEUES = ("a", "B")
+MESSAGES = OUTBOX + "a"  # of an outbox, beside a queue of its name
+QUEUES = ("a", "B", MESSAGES)
 MAX_LIVE = 5  # where there are many jobs, little happens to each
 SETTLING = ("ack", "release", "fail", "heartbeat", "retry")
 
@@ -19,8 +20,8 @@ Handle = tuple[str, int, int]  # queue, job id, attempt
 
 WEIGHTS = {
     "enqueue": 12, "enqueue_batch": 3, "claim": 8, "ack": 4, "ack_batch": 3, "release": 3,
-    "fail": 2, "heartbeat": 4, "retry": 12, "cancel": 1, "sweep_expired": 3, "move_clock": 3,
-    "go_to_a_limit": 16, "begin_or_savepoint": 2, "end": 4,
+    "fail": 2, "heartbeat": 4, "retry": 12, "cancel": 2, "sweep_expired": 3, "move_clock": 3,
+    "go_to_a_limit": 16, "begin_or_savepoint": 2, "end": 4, "trespass": 1,
 }  # fmt: skip
 
 
@@ -80,33 +81,42 @@ class LockStep:
 
     # -- enqueue
 
-    def options(self, rng: Random) -> dict[str, int | None]:
+    def options(self, rng: Random, queue: str) -> dict[str, int | None]:
         run_at = rng.choice((None, None, None, None, -3, 0, 2))
-        return {
+        options = {
             "delay_s": rng.choice((None, None, None, None, None, 0, 1, 4)),
             "run_at": None if run_at is None else self.model.now + run_at,
             "priority": rng.choice((None, None, -1, 1, 2)),
             "expires_s": rng.choice((None, None, None, 1, 5, 8)),
             "max_attempts": rng.choice((None, 1, 2, 9, 9)),
+        }
+        stamps = {
             "visibility_timeout_s": rng.choice((None, None, 1, 5)),
             "backoff_base_s": rng.choice((None, 0, 1, 2, 2**31 - 1)),
             "dead_letter_retention_s": rng.choice((None, 0, 1, 5)),
         }
+        return options if queue == MESSAGES else options | stamps
 
     def enqueue(self, rng: Random) -> None:
-        self.add(rng, 1, lambda face, queue, texts, o: [face.enqueue(queue, texts[0], o)])
+        self.add(
+            rng,
+            self.queue(rng),
+            1,
+            lambda face, queue, texts, o: [reach(face, queue, "enqueue", texts[0], o)],
+        )
 
     def enqueue_batch(self, rng: Random) -> None:
         self.add(
             rng,
+            rng.choice("aaaaaB"),
             rng.randint(0, 4),
             lambda face, queue, texts, o: face.enqueue_batch(queue, texts, o),
         )
 
-    def add(self, rng: Random, n: int, call: Callable[..., list[int]]) -> None:
+    def add(self, rng: Random, queue: str, n: int, call: Callable[..., list[int]]) -> None:
         if len(self.model.live) >= MAX_LIVE:
             return
-        queue, o = self.queue(rng), self.options(rng)
+        o = self.options(rng, queue)
         padding = " " * rng.choice((2, 2, 2500))  # long ones are stored elsewhere
         texts = [f'{{"n": {len(self.ids) + i},{padding}"x": 1.0}}' for i in range(n)]
         self.tell(f"enqueue {n} into {queue}, {o}")
@@ -120,14 +130,16 @@ class LockStep:
     # -- claim
 
     def queue(self, rng: Random) -> str:
-        return rng.choice("aaaaaB")
+        return rng.choice(("a", "a", "a", "B", MESSAGES, MESSAGES))
 
     def claim(self, rng: Random, queue: str | None = None) -> None:
         queue = queue or self.queue(rng)
         worker = rng.choice(("w1", "w2"))
         n = rng.choice((None, 1, 1, 2, 2, 3, 9, 2**63 - 1, 0, -1))
         self.tell(f"claim {n} of {queue} by {worker}")
-        answers = [self.in_model_ids(face, face.claim(queue, worker, n)) for face in self.faces]
+        answers = [
+            self.in_model_ids(face, reach(face, queue, "claim", worker, n)) for face in self.faces
+        ]
         chosen = [row[0] for row in answers[0]] if self.may_pass_over else None
         taken = self.model.claim(queue, worker, n, chosen)
         expected = [self.claimed(job) for job in taken]
@@ -228,13 +240,28 @@ class LockStep:
         queue, id = self.queue(rng), rng.randint(0, len(self.ids) + 1)
         self.tell(f"cancel {id} in {queue}")
         expected = self.model.cancel(queue, id)
-        self.agree(expected, lambda face: face.cancel(queue, self.engine_id(face, id)))
+        self.agree(expected, lambda face: reach(face, queue, "cancel", self.engine_id(face, id)))
 
     def sweep_expired(self, rng: Random, queue: str | None = None) -> None:
         queue = queue or self.queue(rng)
         self.tell(f"sweep {queue}")
         expected = self.model.sweep_expired(queue)
-        self.agree(expected, lambda face: face.sweep_expired(queue))
+        self.agree(expected, lambda face: reach(face, queue, "sweep_expired"))
+
+    def trespass(self, rng: Random) -> None:
+        """The calls of a queue, on the messages of an outbox."""
+        o = self.options(rng, "a")
+        name, *arguments = rng.choice(
+            (
+                ("enqueue", "1", o), ("enqueue_batch", ["1", "2"], o), ("claim", "w1", 1),
+                ("cancel", 1), ("sweep_expired",),
+            )
+        )  # fmt: skip
+        self.tell(f"{name} of {MESSAGES}, which is refused")
+        self.agree(
+            "AK001",
+            lambda face: face.refusal(lambda: getattr(face, name)(MESSAGES, *arguments)),
+        )
 
     # -- the clock
 
@@ -308,7 +335,7 @@ class LockStep:
         due = [self.model.next_due(q) for q in QUEUES]
 
         def looked(face: Any) -> Any:
-            jobs, one, counts, due = face.look(QUEUES, queue, self.engine_id(face, id))
+            jobs, one, counts, due = reach(face, queue, "look", self.engine_id(face, id), QUEUES)
             # What lies in the past counts as now: an engine may tell either.
             due = [None if instant is None else max(instant, self.model.now) for instant in due]
             return self.in_model_ids(face, jobs), self.in_model_ids(face, one), sorted(counts), due

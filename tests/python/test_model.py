@@ -18,8 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from alkstore._sql import installer
 from tests.model import faults
-from tests.model.faces import Package, Postgres, Sqlite
+from tests.model.faces import Postgres, Sqlite
 from tests.model.lockstep import LockStep
+from tests.model.package import Package
 
 STEPS = int(os.environ.get("STEPS", "3000"))
 STEPS_OF_A_RUN = 50
