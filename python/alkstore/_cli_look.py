@@ -22,7 +22,7 @@ from ._cli_common import (
     views,
     what,
 )
-from ._cli_text import Column, distance, json_line, printable, table, utc
+from ._cli_text import Column, cut, distance, json_line, printable, table, utc
 from ._input import integer
 from ._views import Row, Views
 
@@ -34,13 +34,13 @@ _JOBS = (
     *(Column("ID", right=True), Column("STATE"), Column("WHEN"), Column("ATTEMPTS", right=True)),
     *(
         Column("PRIORITY", right=True),
-        Column("WORKER/ERROR", cut=True),
-        Column("PAYLOAD", cut=True),
+        Column("WORKER/ERROR", cut=cut),
+        Column("PAYLOAD", cut=cut),
     ),
 )
 _DEAD = (
     *(Column("ID", right=True), Column("DIED"), Column("ATTEMPTS", right=True)),
-    *(Column("ERROR", cut=True), Column("PAYLOAD", cut=True)),
+    *(Column("ERROR", cut=cut), Column("PAYLOAD", cut=cut)),
 )
 
 

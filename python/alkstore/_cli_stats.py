@@ -12,14 +12,13 @@ from shutil import get_terminal_size
 from textwrap import wrap
 
 from ._cli_common import Commands, add_command, add_json, add_url, views
-from ._cli_text import Column, cut, distance, iso, printable, table, utc
+from ._cli_text import Column, cut, cut_inside, distance, iso, printable, table, utc
 from ._input import addressed
 from ._views import COUNTS, Row
 from .errors import Busy, Unavailable
 
-_COLUMNS = (
-    *(Column("QUEUE"), Column("READY", right=True), Column("OLDEST", right=True)),
-    *(Column(count.upper(), right=True) for count in COUNTS[1:]),
+_COUNTS = tuple(
+    Column(title, right=True) for title in ("READY", "OLDEST", *map(str.upper, COUNTS[1:]))
 )
 _MEANS = {
     "ready": "waits for a minute or more, and none is processing: is a worker running?",
@@ -83,7 +82,7 @@ def _watch(options: argparse.Namespace) -> Iterator[str]:
                 while True:
                     now, queues = view.stats()
                     title = f"{utc(now)}, every {options.watch:g} s"
-                    picture = [title, "", *_picture(now, queues)]
+                    picture = [title, "", *_picture(now, queues, fitted=redraws)]
                     if options.json:
                         yield _as_json(now, queues)
                     else:
@@ -120,8 +119,11 @@ def _as_json(now: int, queues: list[Row]) -> str:
     return json.dumps({"at": iso(now), "queues": rows})
 
 
-def _picture(now: int, queues: list[Row]) -> Iterator[str]:
-    """The table, a dash for nothing so that the rest stands out, and what to do about it."""
+def _picture(now: int, queues: list[Row], *, fitted: bool = False) -> Iterator[str]:
+    """The table, a dash for nothing so that the rest stands out, and what to do about it.
+
+    fitted: names are cut, so that a long one leaves the counts their place.
+    """
     if not queues:
         yield "no jobs in any queue"
         return
@@ -131,7 +133,8 @@ def _picture(now: int, queues: list[Row]) -> Iterator[str]:
         oldest = "-" if since is None else distance(since, now).removesuffix(" ago")
         ready, *others = (str(row[count] or "-") for count in COUNTS)
         cells.append([_as_given(row["queue"]), ready, oldest, *others])
-    yield from table(_COLUMNS, cells, get_terminal_size().columns).split("\n")
+    name = Column("QUEUE", cut=cut_inside if fitted else None)
+    yield from table((name, *_COUNTS), cells, get_terminal_size().columns).split("\n")
     present = {count for count in _MEANS if any(row[count] for row in queues)}
     if not any(_waits_in_vain(row, now) for row in queues):
         present.discard("ready")

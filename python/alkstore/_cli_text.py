@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ _NARROWEST = 12  # what a text keeps on a terminal that is too narrow for all
 class Column(NamedTuple):
     title: str
     right: bool = False
-    cut: bool = False  # to make the table fit
+    cut: Callable[[str, int], str] | None = None  # how, to make the table fit
 
 
 def printable(text: str) -> str:
@@ -41,10 +41,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
     for left, i in zip(range(len(to_cut), 0, -1), to_cut, strict=True):
         widths[i] = min(widths[i], max(room // left, _NARROWEST))
         room -= widths[i]
-    return "\n".join(
-        _GAP.join(map(_fitted, line, widths, [column.right for column in columns])).rstrip()
-        for line in cells
-    )
+    return "\n".join(_GAP.join(map(_fitted, line, widths, columns)).rstrip() for line in cells)
 
 
 def cut(text: str, width: int) -> str:
@@ -59,10 +56,19 @@ def cut(text: str, width: int) -> str:
     return text
 
 
-def _fitted(text: str, width: int, right: bool) -> str:
-    text = cut(text, width)
+def cut_inside(text: str, width: int) -> str:
+    """The same for a name, of which the end tells as much as the beginning."""
+    if _width(text) <= width:
+        return text
+    end = cut(text[::-1], width - width // 2)[::-1]
+    return cut(text, width // 2 + 1) + end.removeprefix("…")
+
+
+def _fitted(text: str, width: int, column: Column) -> str:
+    if column.cut is not None:
+        text = column.cut(text, width)
     padding = " " * (width - _width(text))
-    return padding + text if right else text + padding
+    return padding + text if column.right else text + padding
 
 
 def _width(text: str) -> int:

@@ -145,6 +145,20 @@ def test_on_a_terminal(screen: Screen, store: alkstore.Store) -> None:
     assert screen.process.wait(PATIENCE_S) == 130
 
 
+def test_on_a_terminal_a_long_name_leaves_the_counts_their_place(
+    screen: Screen, store: alkstore.Store
+) -> None:
+    for name in ("notifications-mail-bulk", "notifications-mail-urgent", "通知" * 20):
+        store.queue(name).enqueue(1)
+    assert screen.until("通知通")[2:7] == [
+        "QUEUE                  READY  OLDEST  DELAYED  PROCESSING  LAPSED  EXPIRED  DEAD",
+        "notificati…-mail-bulk      1     now        -           -       -        -     -",
+        "notificati…ail-urgent      1     now        -           -       -        -     -",
+        "q                          1     now        -           -       -        -     -",
+        "通知通知通…知通知通知      1     now        -           -       -        -     -",
+    ]
+
+
 def outage(url: str, allow: bool) -> None:
     """Begin one, in which nobody gets in and those inside are thrown out; or end it."""
     base, _, name = url.rpartition("/")
