@@ -45,7 +45,7 @@ def start(target: str, store: Store) -> Iterator[Start]:
 def stopped(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit status and outputs after a SIGTERM."""
     process.send_signal(signal.SIGTERM)
-    output, error = process.communicate(timeout=30)
+    output, error = process.communicate(timeout=60)
     return process.returncode, output, error
 
 
@@ -113,7 +113,7 @@ def test_what_settles_its_job_itself_makes_the_log_doubt(store: Store, start: St
 
 
 def test_a_stop_lets_the_command_finish(store: Store, start: Start, tmp_path: Path) -> None:
-    queue = store.queue("q", visibility_timeout_s=1)
+    queue = store.queue("q", visibility_timeout_s=3)
     job_id = queue.enqueue(1)
     waiting = queue.enqueue(2)
     began, go_on = tmp_path / "began", tmp_path / "go-on"
@@ -124,7 +124,7 @@ def test_a_stop_lets_the_command_finish(store: Store, start: Start, tmp_path: Pa
     # A heartbeat, though the stop was given.
     until(lambda: record(queue, job_id).claim_expires_at > expiry)
     go_on.touch()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0
     assert queue.get_job(job_id) is None
     job = record(queue, waiting)
@@ -144,7 +144,7 @@ def test_what_does_not_finish_is_killed_and_handed_back(
     process.send_signal(signal.SIGTERM)
     while way == "at a second signal" and process.poll() is None:
         process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == (0 if way == "at the end of the drain" else 128 + signal.SIGTERM)
     until(lambda: not Path("/proc", pid.read_text().strip()).exists())
     job = record(queue, job_id)
@@ -165,7 +165,7 @@ def test_ctrl_c_is_a_stop_too_and_does_not_reach_the_command(
     assert os.getsid(int(began.read_text())) != os.getsid(process.pid)
     process.send_signal(signal.SIGINT)
     go_on.touch()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0
     assert queue.get_job(job_id) is None
 

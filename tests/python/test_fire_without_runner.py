@@ -45,7 +45,7 @@ def test_by_watch_of_psql(pg_url: str) -> None:
         until(lambda: count(store) >= 4)
         for watcher in watchers:
             watcher.send_signal(signal.SIGTERM)
-            watcher.communicate(timeout=20)
+            watcher.communicate(timeout=60)
         assert_each_second_once(store, at_least=4)
 
 

@@ -108,7 +108,7 @@ def test_who_asks_in_vain_does_not_hold_up_the_owner(pg_url: str) -> None:
         assert taken is False
         with store.transaction() as tx:
             # The other transaction is still open.
-            tx.connection.execute("SET LOCAL lock_timeout = '1s'")
+            tx.connection.execute("SET LOCAL lock_timeout = '10s'")
             ((renewed,),) = tx.connection.execute("SELECT alkstore.renew_lock('l', 'a', 60)")
         assert renewed is True
 
@@ -148,8 +148,8 @@ def test_threads_exclude_each_other(store: Store) -> None:
 
 
 def test_a_lock_is_renewed_beyond_its_ttl(store: Store) -> None:
-    with store.lock("l", 3) as lock:
-        end = time.monotonic() + 5
+    with store.lock("l", 6) as lock:
+        end = time.monotonic() + 8
         while time.monotonic() < end:
             assert lock.held
             assert store.acquire_lock("l", "other", 60) is False
@@ -159,10 +159,10 @@ def test_a_lock_is_renewed_beyond_its_ttl(store: Store) -> None:
 def test_a_lock_is_renewed_while_the_block_has_every_connection(pg_url: str) -> None:
     with (
         alkstore.open(pg_url, pool_size=1) as store,
-        store.lock("l", 3) as lock,
+        store.lock("l", 6) as lock,
         store.transaction(),
     ):
-        end = time.monotonic() + 5
+        end = time.monotonic() + 8
         while time.monotonic() < end:
             assert lock.held
             time.sleep(0.05)
@@ -208,12 +208,12 @@ def test_a_renewal_that_fails_is_tried_again(
     with (
         alkstore.open(path, busy_timeout_s=0) as store,
         alkstore.open(path) as other,
-        store.lock("l", 2) as lock,
+        store.lock("l", 6) as lock,
     ):
         with other.transaction():  # nobody else can write
             until(lambda: any("was not renewed" in message for message in caplog.messages))
             assert lock.held
-        end = time.monotonic() + 3
+        end = time.monotonic() + 6
         while time.monotonic() < end:
             assert lock.held
             time.sleep(0.05)

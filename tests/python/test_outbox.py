@@ -58,7 +58,7 @@ def running(loop: Callable[..., None], *arguments: Any) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(timeout=20)
+        thread.join(timeout=60)
         assert not thread.is_alive()
 
 
@@ -224,7 +224,7 @@ def test_every_allowed_name_has_an_outbox_of_its_own(store: Store, run: Any) -> 
     for name in names:
         run(store.outbox(name).run, lambda job, name=name: delivered.put((name, job.id)))
     sent = {(name, store.outbox(name).enqueue(name)) for name in names}
-    assert {delivered.get(timeout=20) for _ in names} == sent
+    assert {delivered.get(timeout=60) for _ in names} == sent
     assert delivered.empty()
 
 
@@ -271,7 +271,7 @@ def test_a_message_goes_out_if_and_only_if_its_transaction_commits(
         tx.connection.execute("ROLLBACK TO SAVEPOINT s")
         place(outbox, 4, tx)
         assert delivered.empty()
-    assert [delivered.get(timeout=20) for _ in range(2)] == [{"order": 2}, {"order": 4}]
+    assert [delivered.get(timeout=60) for _ in range(2)] == [{"order": 2}, {"order": 4}]
     assert orders() == [2, 4]
     assert delivered.empty()
 
@@ -301,7 +301,7 @@ def test_what_is_delivered_is_acked(outbox: Outbox, run: Any) -> None:
     run(outbox.run, delivered.put)
     for n in range(3):
         sent = outbox.enqueue({"n": n}, priority=n)
-        job = delivered.get(timeout=20)
+        job = delivered.get(timeout=60)
         assert (job.id, job.payload, job.priority, job.attempt) == (sent, {"n": n}, n, 1)
         assert job.queue == "__alkstore_outbox_mail"
         until(lambda sent=sent: outbox.get_job(sent) is None)
@@ -324,7 +324,7 @@ def test_a_vain_delivery_is_tried_again_with_its_error(
     job = until(lambda: (job := read(outbox, message)).attempts == 2 and not job.worker_id and job)
     assert (job.state, job.retry_error) == ("pending", "ConnectionError: no route to host")
     assert 5 <= (job.run_at - job.created_at).total_seconds() <= 40  # the second backoff
-    assert [ids.get(timeout=20) for _ in range(2)] == [message] * 2  # the key stays the same
+    assert [ids.get(timeout=60) for _ in range(2)] == [message] * 2  # the key stays the same
     assert "attempt 2, failed" in caplog.text
 
 
@@ -350,11 +350,11 @@ def test_no_wake_before_the_commit_and_one_at_the_commit(
 
     run(serve)
     first = outbox.enqueue(1)
-    assert delivered.get(timeout=20) == first
+    assert delivered.get(timeout=60) == first
     with store.transaction() as tx:
         second = outbox.enqueue(2, tx=tx)
         assert delivered.empty()
-    assert delivered.get(timeout=20) == second
+    assert delivered.get(timeout=60) == second
 
 
 def test_one_worker_serves_queues_and_outboxes(store: Store, outbox: Outbox, run: Any) -> None:
@@ -377,7 +377,7 @@ def test_one_worker_serves_queues_and_outboxes(store: Store, outbox: Outbox, run
         ("queue", store.queue("jobs").enqueue(1)),
         ("outbox", outbox.enqueue(1)),
     }
-    assert {done.get(timeout=20) for _ in sent} == sent
+    assert {done.get(timeout=60) for _ in sent} == sent
     with pytest.raises(InvalidName):
         Worker(store, {"__alkstore_outbox_mail": print})
 
@@ -387,7 +387,7 @@ def test_many_are_delivered_at_once_and_each_once(store: Store, outbox: Outbox, 
     delivered: SimpleQueue[int] = SimpleQueue()
 
     def deliver(job: JobHandle) -> None:
-        together.wait(timeout=20)
+        together.wait(timeout=60)
         delivered.put(job.id)
 
     with store.transaction() as tx:
@@ -398,7 +398,7 @@ def test_many_are_delivered_at_once_and_each_once(store: Store, outbox: Outbox, 
 
     run(serve)
     run(serve)
-    assert sorted(delivered.get(timeout=20) for _ in sent) == sent
+    assert sorted(delivered.get(timeout=60) for _ in sent) == sent
     until(lambda: all(outbox.get_job(message) is None for message in sent))
     assert delivered.empty()
 
@@ -418,14 +418,14 @@ def test_what_a_hung_deliverer_holds_is_delivered_once_its_claim_has_lapsed(
 
     def hang(job: JobHandle) -> None:
         hung.set()
-        assert go_on.wait(timeout=20)
+        assert go_on.wait(timeout=60)
 
     def serve(stop: StopToken) -> None:
         outbox.run(hang, stop=stop, worker_id="hung")
 
     message = outbox.enqueue(1)
     run(serve)
-    assert hung.wait(timeout=20)
+    assert hung.wait(timeout=60)
     job = read(outbox, message)
     assert (job.worker_id, job.claim_expires_at) == ("hung", after(300))
 
@@ -436,7 +436,7 @@ def test_what_a_hung_deliverer_holds_is_delivered_once_its_claim_has_lapsed(
 
     run(serve_too)
     clock.advance(301)
-    again = delivered.get(timeout=20)
+    again = delivered.get(timeout=60)
     assert (again.id, again.attempt) == (message, 2)
     until(lambda: outbox.get_job(message) is None)
     with caplog.at_level(logging.WARNING, "alkstore"):
@@ -460,7 +460,7 @@ def test_producer_worker_and_operator_do_their_parts(roles: Roles) -> None:
         outbox = store.outbox("mail")
         delivered: SimpleQueue[int] = SimpleQueue()
         with running(outbox.run, lambda job: delivered.put(job.id)):
-            assert [delivered.get(timeout=20) for _ in range(2)] == [1, 2]
+            assert [delivered.get(timeout=60) for _ in range(2)] == [1, 2]
             until(lambda: outbox.get_job(2) is None)
         assert read(outbox, 3).state == "pending"
         assert outbox.sweep_expired() == (0, 0)

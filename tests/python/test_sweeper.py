@@ -47,7 +47,7 @@ def test_the_sweeper(store: Store, target: str) -> None:
         until(lambda: states(store, jobs) == after_sweeps)
     finally:
         process.send_signal(signal.SIGTERM)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (0, "")
     told = re.findall(r"(\w+): (\d+) expired, (\d+) deleted", stdout)
     for queue in ("emails", "reports"):

@@ -415,5 +415,5 @@ print(store.queue("q").enqueue(2))
 
 def test_a_store_that_is_never_closed_does_not_hold_up_the_program(target: str) -> None:
     program = [sys.executable, "-c", NEVER_CLOSED, target]
-    done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=15)
+    done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
     assert (done.stdout, done.stderr) == ("1\n2\n", "")

@@ -79,7 +79,7 @@ def test_a_fork_of_a_handler_ends_with_it_and_runs_no_other_job(
     store: Store, target: str, how: str, status: int
 ) -> None:
     program = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS, target, how]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
     said = done.stdout.splitlines()
     assert said[-1] == f"the end {status}"
     jobs = [f"job {n} True" for n in range(100)]

@@ -232,7 +232,7 @@ def test_a_row_that_is_locked_holds_up_no_other_ack_or_release(
 
     def handle(job: JobHandle) -> None:
         if job.payload == "acked":
-            finish.wait(30)
+            finish.wait(60)
         else:
             gate(job)
 

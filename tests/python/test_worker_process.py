@@ -38,6 +38,7 @@ def handle(job):
 
 
 stop = alkstore.StopToken.on_signals()
+print("ready", flush=True)
 with alkstore.open(target, busy_timeout_s=60) as store:
     alkstore.Worker(store, {"q": handle}, stop=stop, **options).run()
 print("the end")
@@ -53,6 +54,7 @@ class Processes:
         self.running: list[subprocess.Popen[str]] = []
 
     def start(self, **options: object) -> subprocess.Popen[str]:
+        """One that a signal lets end well from now on."""
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, self._target, self._log, repr(options)],
             stdout=subprocess.PIPE,
@@ -60,6 +62,8 @@ class Processes:
             text=True,
         )
         self.running.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
         return process
 
     def told(self) -> list[tuple[str, int, int, int]]:
@@ -91,7 +95,7 @@ def processes(target: str, tmp_path: Path) -> Iterator[Processes]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=60)
     return process.returncode, stdout, stderr
 
 
@@ -168,7 +172,7 @@ def test_nothing_is_lost_or_run_twice_though_workers_are_killed(
         process.communicate()
         killed.add(process.pid)
         processes.start(concurrency=4)
-    until(lambda: count(store, engine, "true") == 0, 60)
+    until(lambda: count(store, engine, "true") == 0, 180)
     for process in processes.running:
         process.terminate()
     assert [ended(process)[0] for process in processes.running] == [0, 0, 0]

@@ -46,7 +46,7 @@ def test_a_stop_ends_in_time(
     worker.join()
     took_s = time.monotonic() - began
     assert worker.error is None
-    assert 1 + LET_GO_S <= took_s < 15  # a call waits 30 s for its answer
+    assert 1 + LET_GO_S <= took_s < 25  # a call waits 30 s for its answer
     assert "the database does not answer: not waiting for the last call" in warnings(caplog)
 
 

@@ -35,7 +35,7 @@ def test_a_locked_file_is_got_over(sqlite_path: Path, caplog: pytest.LogCaptureF
     def handle(job: JobHandle) -> None:
         begun[job.id] += 1
         if job.payload == "long":
-            assert go_on.wait(30)
+            assert go_on.wait(60)
 
     with (
         alkstore.open(sqlite_path, busy_timeout_s=0.1) as store,
@@ -66,7 +66,7 @@ def test_a_stop_while_the_file_is_locked_ends_in_time(
         closing(sqlite3.connect(sqlite_path, isolation_level=None)) as other,
     ):
         queue = store.queue("q", visibility_timeout_s=30)
-        worker = Running(store, {"q": lambda job: go_on.wait(30)}, drain_s=1)
+        worker = Running(store, {"q": lambda job: go_on.wait(60)}, drain_s=1)
         job_id = queue.enqueue(1)
         until(lambda: record(queue, job_id).state == "processing")
         other.execute("BEGIN IMMEDIATE")

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], timeout_s: float = 20) -> T:
+def until(condition: Callable[[], T], timeout_s: float = 60) -> T:
     """What the condition gives, once it is true."""
     give_up_at = time.monotonic() + timeout_s
     while not (result := condition()):

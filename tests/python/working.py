@@ -34,7 +34,7 @@ class Running:
             self.error = error
 
     def join(self) -> None:
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
 
@@ -59,7 +59,7 @@ class Gate:
 
     def __call__(self, job: JobHandle) -> None:
         self.begun.append(job.id)
-        assert self._open.wait(30)
+        assert self._open.wait(60)
 
     def open(self) -> None:
         self._open.set()
