@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
+from itertools import pairwise
+from types import NoneType
 from typing import Any
 
 import psycopg
 import pytest
 
-from alkstore import JobHandle, Queue, StopToken, _claimer
+from alkstore import JobHandle, Queue, StopToken, Store, _claimer
 from alkstore._bell import Bell
 from alkstore.postgres import PostgresSession
 from alkstore.sqlite import SqliteSession
 from tests.python.waiting import until
+from tests.python.working import JOBS, execute
 
 NEVER_S = 600.0  # a poll_s that no test waits for: what comes sooner was woken, or due
+SOON = timedelta(seconds=10)  # for what is due, on a slow machine
 
 
 class Consumer:
-    """Queue.consume in a thread. It acks what it gets, unless told what to do with it instead."""
+    """Queue.consume in a thread. It acks what it gets, unless told what to do with it instead.
+
+    It must have ended with the error that it is said to end with, or else without any.
+    """
 
     def __init__(
         self,
@@ -29,10 +38,12 @@ class Consumer:
         *,
         work: Callable[[JobHandle], object] = JobHandle.ack,
         poll_s: float = NEVER_S,
+        ends_with: type[BaseException | None] = NoneType,
         **options: Any,
     ) -> None:
         self.jobs: list[JobHandle] = []
-        self.error: BaseException | None = None
+        self._error: BaseException | None = None
+        self._ends_with = ends_with
         self.stop = StopToken()
         self._work = work
         self._iterator: Any = queue.consume(worker_id, stop=self.stop, poll_s=poll_s, **options)
@@ -46,21 +57,29 @@ class Consumer:
                     self._work(job)
                     self.jobs.append(job)
         except BaseException as error:
-            self.error = error
+            self._error = error
 
     @property
     def payloads(self) -> list[Any]:
         return [job.payload for job in self.jobs]
 
+    def expect(self, *payloads: object) -> None:
+        """Wait until these jobs are done, and no others."""
+        until(lambda: len(self.jobs) >= len(payloads))
+        assert self.payloads == list(payloads)
+
     def join(self) -> None:
         self._thread.join(20)
         assert not self._thread.is_alive()
+        if type(self._error) is not self._ends_with:
+            raise AssertionError(f"it ended with {self._error!r}") from self._error
 
     def __enter__(self) -> Consumer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop.set()
+        if self._ends_with is NoneType:  # else it ends by itself
+            self.stop.set()
         self.join()
 
 
@@ -137,3 +156,16 @@ def until_idle(seen: Seen, target: str, consumers: int = 1, listeners: int = 1) 
 
 def wakes_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "wakes"]
+
+
+def states(store: Store, engine: str) -> list[tuple[Any, ...]]:
+    """Of all jobs: id, state, claims that count."""
+    columns = "job_id, state, attempts - released"
+    rows = execute(store, f"SELECT {columns} FROM {JOBS[engine]} ORDER BY job_id")
+    return [tuple(row) for row in rows]
+
+
+def assert_no_flood(caplog: pytest.LogCaptureFixture) -> None:
+    """A line a second: each is told when its second is over, and written when it can be."""
+    told = [r.created for r in caplog.records if r.levelno >= logging.WARNING]
+    assert all(second - first >= 0.5 for first, second in pairwise(told)), caplog.messages

@@ -5,50 +5,26 @@ Whatever comes here within a test's time was not found by a poll: NEVER_S lies b
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, closing, suppress
-from datetime import UTC, datetime, timedelta
-from math import nan
-from typing import Any
+from datetime import timedelta
 
-import psycopg
 import pytest
 
 import alkstore
-from alkstore import (
-    AlkstoreError,
-    InvalidName,
-    InvalidOption,
-    JobHandle,
-    Queue,
-    StopToken,
-    Store,
-    StoreClosed,
-)
+from alkstore import JobHandle, Queue, Store
 from alkstore._bell import Bell
-from tests.python.consuming import NEVER_S, Consumer, Seen, until_idle, wakes_threads
+from tests.python.consuming import SOON, Consumer, Seen, states, until_idle
 from tests.python.waiting import until
 
 
 @pytest.fixture
 def queue(store: Store) -> Queue:
     return store.queue("q")
-
-
-def states(store: Store, engine: str) -> list[tuple[Any, ...]]:
-    """Of all jobs: id, state, claims that count."""
-    view = "alkstore_jobs" if engine == "sqlite" else "alkstore.jobs"
-    with store.transaction() as tx:
-        rows = tx.connection.execute(
-            f"SELECT job_id, state, attempts - released FROM {view} ORDER BY job_id"
-        )
-        return [tuple(row) for row in rows.fetchall()]
 
 
 def enqueue_elsewhere(target: str, *payloads: int, queue: str = "q") -> None:
@@ -117,14 +93,14 @@ def test_a_job_of_this_store_wakes_it(queue: Queue, target: str, seen: Seen) -> 
         for number in range(3):
             until_idle(seen, target)
             queue.enqueue(number)
-            until(lambda number=number: consumer.payloads == list(range(number + 1)))
+            consumer.expect(*range(number + 1))
 
 
 def test_a_job_of_another_process_wakes_it(queue: Queue, target: str, seen: Seen) -> None:
     with Consumer(queue) as consumer:
         until_idle(seen, target)
         enqueue_elsewhere(target, 1, 2)
-        until(lambda: consumer.payloads == [1, 2])
+        consumer.expect(1, 2)
 
 
 def test_a_job_wakes_it_when_it_is_committed(
@@ -139,7 +115,7 @@ def test_a_job_wakes_it_when_it_is_committed(
             with other.transaction() as tx:
                 other.queue("q").enqueue("committed", tx=tx)
                 assert consumer.jobs == []
-            until(lambda: consumer.payloads == ["committed"])
+            consumer.expect("committed")
 
 
 @pytest.mark.parametrize("call", ["release", "retry"])
@@ -157,13 +133,13 @@ def test_a_delayed_job_is_claimed_when_it_is_due(queue: Queue, target: str, seen
     queue.enqueue("there before", delay_s=1)
     with Consumer(queue) as consumer:
         until_idle(seen, target)
-        until(lambda: consumer.payloads == ["there before"])
+        consumer.expect("there before")
         until_idle(seen, target)
         queue.enqueue("later", delay_s=2)
         queue.enqueue("sooner", delay_s=1)
-        until(lambda: consumer.payloads == ["there before", "sooner", "later"])
+        consumer.expect("there before", "sooner", "later")
     for job in consumer.jobs:
-        assert job.run_at <= job.claimed_at <= job.run_at + timedelta(seconds=1)
+        assert job.run_at <= job.claimed_at <= job.run_at + SOON
 
 
 def test_a_retry_comes_when_its_backoff_is_over(queue: Queue, target: str, seen: Seen) -> None:
@@ -176,7 +152,7 @@ def test_a_retry_comes_when_its_backoff_is_over(queue: Queue, target: str, seen:
         until(lambda: len(consumer.jobs) == 2)
     first, second = consumer.jobs
     waited = second.claimed_at - first.claimed_at
-    assert timedelta(seconds=1) <= waited <= timedelta(seconds=2)
+    assert timedelta(seconds=1) <= waited <= SOON
 
 
 def test_a_claim_that_lapses_is_taken_over(store: Store, target: str, seen: Seen) -> None:
@@ -188,7 +164,7 @@ def test_a_claim_that_lapses_is_taken_over(store: Store, target: str, seen: Seen
         until_idle(seen, target)
         until(lambda: [job.attempt for job in consumer.jobs] == [2])
     late = consumer.jobs[0].claimed_at - lost.claim_expires_at
-    assert timedelta(seconds=1) <= late <= timedelta(seconds=2)
+    assert timedelta(seconds=1) <= late <= SOON
 
 
 def test_one_queue_does_not_wake_the_other(store: Store, target: str, seen: Seen) -> None:
@@ -196,11 +172,11 @@ def test_one_queue_does_not_wake_the_other(store: Store, target: str, seen: Seen
         until_idle(seen, target, 2)
         seen.clear()
         store.queue("p").enqueue(1)
-        until(lambda: p.payloads == [1])
+        p.expect(1)
         store.queue("q").enqueue(2)
-        until(lambda: q.payloads == [2])
+        q.expect(2)
         store.queue("p").enqueue(3)
-        until(lambda: p.payloads == [1, 3])
+        p.expect(1, 3)
         until_idle(seen, target, 2)
         assert [look for look in seen.looks if look[1]] == [
             ("for p", 1),
@@ -219,7 +195,7 @@ def test_every_name_can_be_waited_for(store: Store, target: str, seen: Seen) -> 
         until_idle(seen, target, len(NAMES))
         for name, consumer in zip(NAMES, consumers, strict=True):
             store.queue(name).enqueue(name)
-            until(lambda consumer=consumer, name=name: consumer.payloads == [name])
+            consumer.expect(name)
 
 
 def test_what_is_enqueued_while_it_works_is_not_missed(
@@ -233,7 +209,7 @@ def test_what_is_enqueued_while_it_works_is_not_missed(
     with Consumer(queue, work=work) as consumer:
         until_idle(seen, target)
         queue.enqueue(1)
-        until(lambda: consumer.payloads == [1, 2, 3, 4, 5])
+        consumer.expect(1, 2, 3, 4, 5)
 
 
 def test_the_poll_finds_what_no_wake_told_of(
@@ -243,11 +219,11 @@ def test_the_poll_finds_what_no_wake_told_of(
         until_idle(seen, target)
         monkeypatch.setattr(store._engine.wakes, "wake", lambda queue: None)
         queue.enqueue(1)
-        until(lambda: consumer.payloads == [1])
-        seen.clear()
+        consumer.expect(1)
         began = time.monotonic()
+        seen.clear()
         until(lambda: len(seen.looks) >= 4)
-        assert 0.85 <= time.monotonic() - began <= 5
+        assert time.monotonic() - began >= 0.85
 
 
 # -- several consumers ----------------------------------------------------------------------------
@@ -334,266 +310,12 @@ def test_when_who_knew_of_a_delayed_job_leaves_another_claims_it_when_due(
         }
         until_idle(seen, target, 2)
         seen.clear()
-        queue.enqueue(1, delay_s=2)
+        queue.enqueue(1, delay_s=3)  # at least two, in which the one is to leave
         if target.startswith("postgresql:"):
             until(lambda: seen.looks)
         until_idle(seen, target, 2)
         knows = seen.looks[0][0] if seen.looks else "one"
         consumers.pop(knows).stop.set()
         ((_, other),) = consumers.items()
-        until(lambda: other.payloads == [1])
-        job = other.jobs[0]
-        assert job.claimed_at - job.run_at <= timedelta(seconds=1)
-
-
-# -- how it ends ----------------------------------------------------------------------------------
-
-
-def test_a_stop_ends_it_at_once(queue: Queue, target: str, seen: Seen) -> None:
-    with Consumer(queue) as consumer:
-        until_idle(seen, target)
-    assert consumer.error is None
-
-
-def test_a_stop_given_before_means_that_it_claims_nothing(queue: Queue, seen: Seen) -> None:
-    queue.enqueue(1)
-    stop = StopToken()
-    stop.set()
-    assert list(queue.consume("w", stop=stop)) == []
-    assert seen.looks == []
-
-
-def test_a_stop_ends_it_between_the_jobs_of_a_batch(
-    queue: Queue, store: Store, engine: str
-) -> None:
-    queue.enqueue_batch([1, 2, 3, 4])
-    stop = StopToken()
-    for job in queue.consume("w", batch=3, stop=stop):
-        assert job.ack()
-        stop.clone().set()
-    assert states(store, engine) == [(2, "pending", 0), (3, "pending", 0), (4, "pending", 0)]
-
-
-def test_a_break_releases_what_was_not_reached(queue: Queue, store: Store, engine: str) -> None:
-    queue.enqueue_batch([1, 2, 3, 4])
-    for job in queue.consume("w", batch=3):
-        assert job.payload == 1
-        break
-    assert states(store, engine) == [
-        (1, "processing", 1),
-        (2, "pending", 0),
-        (3, "pending", 0),
-        (4, "pending", 0),
-    ]
-
-
-def test_an_exception_releases_what_was_not_reached(
-    queue: Queue, store: Store, engine: str
-) -> None:
-    def work(job: JobHandle) -> None:
-        raise ZeroDivisionError
-
-    queue.enqueue_batch([1, 2, 3])
-    with Consumer(queue, batch=3, work=work) as consumer:
-        consumer.join()
-    assert isinstance(consumer.error, ZeroDivisionError)
-    assert states(store, engine) == [(1, "processing", 1), (2, "pending", 0), (3, "pending", 0)]
-
-
-def test_what_is_released_is_anothers_at_once(queue: Queue, target: str, seen: Seen) -> None:
-    queue.enqueue_batch([1, 2, 3])
-    jobs = queue.consume("w", batch=3)
-    assert next(jobs).payload == 1
-    with Consumer(queue) as consumer:
-        until_idle(seen, target)
-        jobs.close()  # type: ignore[attr-defined]
-        until(lambda: consumer.payloads == [2, 3])
-
-
-def test_jobs_whose_claim_lapsed_before_their_turn_are_left_out(store: Store) -> None:
-    queue = store.queue("q", visibility_timeout_s=1)
-    queue.enqueue_batch([1, 2])
-    jobs = queue.consume("w", batch=2, poll_s=NEVER_S)
-    first = next(jobs)
-    until(lambda: datetime.now(UTC) > first.claim_expires_at + timedelta(seconds=2))
-    # The second had lapsed like the first; both are claimed anew.
-    assert [(job.payload, job.attempt) for job in (next(jobs), next(jobs))] == [(1, 2), (2, 2)]
-    jobs.close()  # type: ignore[attr-defined]
-
-
-def test_what_has_lapsed_is_not_released(store: Store, engine: str) -> None:
-    queue = store.queue("q", visibility_timeout_s=1)
-    queue.enqueue_batch([1, 2])
-    jobs = queue.consume("w", batch=2)
-    next(jobs)
-    taken = until(lambda: queue.claim_batch("other", 2))
-    jobs.close()  # type: ignore[attr-defined]
-    assert len(taken) == 2
-    assert states(store, engine) == [(1, "processing", 2), (2, "processing", 2)]
-
-
-def test_what_cannot_be_used_is_refused_at_once(queue: Queue) -> None:
-    bad: Any
-    for bad in ("a\0b", "\ud800", 7, None, "", "x" * 256):
-        with pytest.raises(InvalidName):
-            queue.consume(bad)
-    for bad in (0, -1, True, 1.5, None, "1", 2**70):
-        with pytest.raises(InvalidOption):
-            queue.consume("w", batch=bad)
-    for bad in (0, -1, nan, True, None, "1", float("inf"), 2_000_001):
-        with pytest.raises(InvalidOption):
-            queue.consume("w", poll_s=bad)
-    with pytest.raises(TypeError, match="stop must be a StopToken"):
-        queue.consume("w", stop=threading.Event())  # type: ignore[arg-type]
-
-
-def test_a_closed_store_ends_it_with_that_error(queue: Queue, store: Store, target: str) -> None:
-    with alkstore.open(target) as other:
-        jobs = other.queue("q").consume("w")
-        queue.enqueue(1)
-        assert next(jobs).payload == 1
-    with pytest.raises(StoreClosed):
-        next(jobs)
-    with pytest.raises(StopIteration):
-        next(jobs)
-    with pytest.raises(StoreClosed):
-        next(other.queue("q").consume("w"))
-
-
-def test_to_close_the_store_ends_consumers_that_wait(target: str, seen: Seen) -> None:
-    with alkstore.open(target) as store, ExitStack() as stack:
-        consumers = [stack.enter_context(Consumer(store.queue("q"))) for _ in range(2)]
-        until_idle(seen, target, 2)
-        store.close()
-        for consumer in consumers:
-            consumer.join()
-            assert isinstance(consumer.error, StoreClosed)
-    until(lambda: wakes_threads() == [])
-
-
-def test_the_thread_ends_with_the_last_consumer_and_comes_again(
-    queue: Queue, store: Store, target: str, seen: Seen
-) -> None:
-    until(lambda: wakes_threads() == [])
-    for _ in range(3):
-        with Consumer(queue), Consumer(store.queue("p")):
-            until_idle(seen, target, 2)
-            assert len(wakes_threads()) == 1
-        until(lambda: wakes_threads() == [])
-        if target.startswith("postgresql:"):
-            until(lambda: connections(target) <= 1)  # of the pool
-
-
-def connections(url: str) -> int:
-    """Of others to the database."""
-    with psycopg.connect(url) as connection:
-        rows = connection.execute("""
-            SELECT FROM pg_stat_activity
-            WHERE datname = current_database() AND pid <> pg_backend_pid()""")
-        return rows.rowcount
-
-
-PROGRAM = """
-import sys, alkstore
-stop = alkstore.StopToken.on_signals() if sys.argv[2] == "stop" else None
-with alkstore.open(sys.argv[1]) as store:
-    for job in store.queue("q").consume("w", stop=stop, poll_s=600):
-        print(job.payload, job.ack(), flush=True)
-print("ended", flush=True)
-"""
-
-
-@pytest.mark.parametrize(("how", "number"), [("stop", signal.SIGTERM), ("ctrl-C", signal.SIGINT)])
-def test_a_signal_ends_a_consumer_that_waits(
-    queue: Queue, target: str, how: str, number: int
-) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-X", "dev", "-c", PROGRAM, target, how],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        for payload in (1, 2):  # the first may be found without a wake
-            queue.enqueue(payload)
-            assert process.stdout.readline() == f"{payload} True\n"
-        process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=20)
-    if how == "stop":
-        assert (process.returncode, stdout, stderr) == (0, "ended\n", "")
-    else:
-        assert (process.returncode, stdout) == (-number, "")
-        assert stderr.endswith("KeyboardInterrupt\n")
-        assert "Warning" not in stderr
-
-
-# -- forks ----------------------------------------------------------------------------------------
-
-
-def in_a_child(act: Any) -> int:
-    """The exit status of a forked process that does this, all of it: 0 if it went well."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            act()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_while_a_consumer_waits(queue: Queue, store: Store, target: str, seen: Seen) -> None:
-    def consume_and_enqueue() -> None:
-        with Consumer(store.queue("p"), "child") as consumer:
-            store.queue("p").enqueue("first")
-            until(lambda: consumer.jobs)
-            until_idle(seen, target, 2, listeners=2)  # as `seen` was copied with the parent's
-            store.queue("p").enqueue("second")
-            until(lambda: consumer.payloads == ["first", "second"])
-        queue.enqueue("from the child")
-
-    with Consumer(queue) as consumer:
-        until_idle(seen, target)
-        assert in_a_child(consume_and_enqueue) == 0
-        until(lambda: consumer.payloads == ["from the child"])
-        until_idle(seen, target)
-        queue.enqueue("last")
-        until(lambda: consumer.payloads == ["from the child", "last"])
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_an_iteration_is_not_inherited_by_a_fork(
-    queue: Queue, store: Store, engine: str, target: str
-) -> None:
-    queue.enqueue_batch([1, 2, 3])
-    jobs: Any = queue.consume("w", batch=2)
-
-    def go_on() -> None:
-        with pytest.raises(AlkstoreError, match="forked"):
-            next(jobs)
-
-    def end() -> None:
-        jobs.close()
-        assert states(store, engine) == claimed
-
-    assert next(jobs).payload == 1
-    claimed = [(1, "processing", 1), (2, "processing", 1), (3, "pending", 0)]
-    assert in_a_child(go_on) == 0
-    assert in_a_child(end) == 0
-    assert states(store, engine) == claimed
-    assert [next(jobs).payload, next(jobs).payload] == [2, 3]
-    jobs.close()
-
-
-def test_what_cannot_be_released_is_told_and_lapses(
-    target: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with alkstore.open(target) as store:
-        store.queue("q").enqueue_batch([1, 2])
-        jobs: Any = store.queue("q").consume("w", batch=2)
-        next(jobs)
-    jobs.close()
-    assert caplog.messages == ["release of 'q': the store is closed; they will lapse"]
+        other.expect(1)
+        assert other.jobs[0].claimed_at - other.jobs[0].run_at <= SOON

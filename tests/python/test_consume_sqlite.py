@@ -9,19 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import alkstore
-from alkstore import AlkstoreError, JobHandle, Store, _sqlite_wakes
+from alkstore import AlkstoreError, JobHandle, Store, StoreClosed, _sqlite_wakes
 from alkstore._bell import Bell
 from alkstore._complaints import Complaints
 from alkstore._sqlite_wakes import SqliteWakes
 from alkstore.sqlite import SqliteSession
-from tests.python.consuming import Consumer, Seen, until_idle, wakes_threads
+from tests.python.consuming import Consumer, Seen, assert_no_flood, until_idle, wakes_threads
 from tests.python.waiting import until
 
 
@@ -334,7 +333,7 @@ def test_a_watcher_of_long_idleness_costs_little(store: Store, seen: Seen) -> No
             began, cpu = time.monotonic(), time.process_time()
             threading.Event().wait(1)
             used.append((time.process_time() - cpu) / (time.monotonic() - began))
-    assert min(used) <= 0.01
+    assert min(used) <= 0.05
 
 
 def test_a_watcher_that_fails_says_so_and_comes_back(
@@ -353,7 +352,7 @@ def test_a_watcher_that_fails_says_so_and_comes_back(
         monkeypatch.setattr(SqliteSession, "data_version", fail)
         until(lambda: "wakes: disk I/O error; polling until they are back" in caplog.messages)
         store.queue("q").enqueue("polled")
-        until(lambda: consumer.payloads == ["polled"])
+        consumer.expect("polled")
         monkeypatch.setattr(SqliteSession, "data_version", data_version)
         looks = Looks(monkeypatch)
         until(lambda: looks.versions)
@@ -365,7 +364,10 @@ def test_a_watcher_that_fails_says_so_and_comes_back(
 def test_a_database_in_memory(seen: Seen) -> None:
     with alkstore.open(":memory:") as store, ExitStack() as stack:
         queue = store.queue("q")
-        consumers = [stack.enter_context(Consumer(queue, f"w{number}")) for number in range(2)]
+        consumers = [
+            stack.enter_context(Consumer(queue, f"w{number}", ends_with=StoreClosed))
+            for number in range(2)
+        ]
         for number in range(20):
             until_idle(seen, "", 2)
             queue.enqueue(number)
@@ -375,8 +377,6 @@ def test_a_database_in_memory(seen: Seen) -> None:
         until(lambda: sum(len(c.jobs) for c in consumers) == 21)
         until_idle(seen, "", 2)
         store.close()
-        for consumer in consumers:
-            consumer.join()
     until(lambda: wakes_threads() == [])
 
 
@@ -388,7 +388,7 @@ def test_a_commit_of_any_client_wakes_it(store: Store, sqlite_path: Path, seen: 
         until_idle(seen, "")
         connection.execute("INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1')")
         connection.commit()
-        until(lambda: consumer.payloads == [1])
+        consumer.expect(1)
 
 
 def test_a_locked_file_is_waited_for(
@@ -402,11 +402,10 @@ def test_a_locked_file_is_waited_for(
         writer.execute("BEGIN IMMEDIATE")
         with Consumer(store.queue("q")) as consumer:
             until(lambda: len(seen.claims) >= 4)
-            told = [record.created for record in caplog.records]
             assert caplog.messages[0] == "queue 'q': database is locked; trying again in 0.1 s"
-            assert all(second - first >= 0.99 for first, second in pairwise(told))
+            assert_no_flood(caplog)
             writer.execute("COMMIT")
-            until(lambda: consumer.payloads == [1])
+            consumer.expect(1)
 
 
 def test_within_a_transaction_of_the_store_it_is_an_error(store: Store) -> None:
@@ -425,4 +424,4 @@ def test_an_ack_with_the_work_in_a_transaction(
     with Consumer(store.queue("q"), work=work) as consumer:
         until_idle(seen, "")
         store.queue("q").enqueue_batch([1, 2])
-        until(lambda: consumer.payloads == [1, 2])
+        consumer.expect(1, 2)
