@@ -5,13 +5,14 @@
 
 Three runner processes, one schedule `@every 1s`. Every so often the runner that leads gets SIGKILL
 and a new one is started. At the end each boundary must have given exactly one job, and no two jobs
-that follow each other may lie further apart than the leadership's time to live plus one second.
-Exit status 1 when that does not hold.
+that follow each other may lie further apart than the leadership's time to live plus one second, or
+plus what a busy machine is allowed by --late. Exit status 1 when that does not hold.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,17 +45,20 @@ class Runners:
         process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
         self._processes[process.pid] = process
 
+    def __contains__(self, pid: object) -> bool:
+        return pid in self._processes
+
     def kill(self, pid: int) -> None:
         process = self._processes.pop(pid)
         process.kill()
         process.wait()
         self._start()
 
-    def stop(self) -> list[int]:
-        """Ask all to stop; their exit statuses."""
+    def stop(self) -> dict[int, int]:
+        """Ask all to stop; the exit status of each process."""
         for process in self._processes.values():
             process.terminate()
-        return [process.wait(timeout=30) for process in self._processes.values()]
+        return {pid: process.wait(timeout=60) for pid, process in self._processes.items()}
 
 
 def leader_pid(store: Store, target: str) -> int | None:
@@ -69,17 +73,24 @@ def leader_pid(store: Store, target: str) -> int | None:
 def kill_leaders(store: Store, target: str, runners: Runners, seconds: int, every: int) -> int:
     """Kill the leader every so many seconds, the last time so early that another can take over."""
     kills = 0
+    living_leader(store, target, runners)
     end = time.monotonic() + seconds
     next_kill = time.monotonic() + every
     while time.monotonic() < end:
         if time.monotonic() >= next_kill and next_kill + every / 2 <= end:
-            pid = leader_pid(store, target)
-            if pid is not None:
-                runners.kill(pid)
-                kills += 1
-                next_kill += every
+            runners.kill(living_leader(store, target, runners))
+            kills += 1
+            next_kill += every
         time.sleep(0.05)
     return kills
+
+
+def living_leader(store: Store, target: str, runners: Runners) -> int:
+    """Wait until one leads that has not been killed."""
+    while (pid := leader_pid(store, target)) not in runners:
+        time.sleep(0.05)
+    assert pid is not None
+    return pid
 
 
 def fired(store: Store) -> Iterator[Job]:
@@ -100,13 +111,14 @@ def database(target: str | None) -> Iterator[str]:
             yield str(Path(folder, "leader_kills.db"))
 
 
-def run(target: str, seconds: int, every: int, ttl_s: int) -> bool:
+def run(target: str, seconds: int, every: int, ttl_s: int, late_s: int) -> bool:
     with alkstore.open(target) as store:
         store.unschedule(NAME)
         list(fired(store))  # what an earlier run has left
         first = store.schedule(NAME, "@every 1s", NAME, None)
         runners = Runners(target, ttl_s, number=3)
         kills = kill_leaders(store, target, runners, seconds, every)
+        leader = living_leader(store, target, runners)
         statuses = runners.stop()
         store.unschedule(NAME)
         jobs = list(fired(store))
@@ -123,11 +135,13 @@ def run(target: str, seconds: int, every: int, ttl_s: int) -> bool:
     print(f"longest gaps between two jobs, in seconds: {', '.join(map(str, longest))}")
     return (
         kills > 0
-        and len(expected) >= seconds - ttl_s
+        and len(expected) >= seconds - ttl_s - late_s
         and not missing
         and not doubled
-        and max(gaps) <= ttl_s + 1
-        and statuses == [0, 0, 0]
+        and max(gaps) <= ttl_s + 1 + late_s
+        and statuses[leader] == 0
+        # One that has just been started may not listen to the signal yet.
+        and set(statuses.values()) <= {0, -signal.SIGTERM}
     )
 
 
@@ -137,9 +151,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--kill-every", type=int, default=15, metavar="SECONDS")
     parser.add_argument("--ttl", type=int, default=5, metavar="SECONDS")
+    parser.add_argument("--late", type=int, default=0, metavar="SECONDS")
     options = parser.parse_args()
     with database(options.target) as target:
-        held = run(target, options.seconds, options.kill_every, options.ttl)
+        held = run(target, options.seconds, options.kill_every, options.ttl, options.late)
     print("each boundary once, no gap too long" if held else "FAILED")
     return 0 if held else 1
 

@@ -236,11 +236,12 @@ def test_rows_that_nobody_reads_keep_the_lock(path: Path, write: Callable[[Path]
 # -- a crowd --------------------------------------------------------------------------------------
 
 FORK = multiprocessing.get_context("fork")
+PATIENCE_S = 600  # SQLite lets them take turns as it comes
 
 
 def enqueue_and_drain(path: Path, journal_mode: str, worker: int, together: Barrier) -> None:
     """Add 500 jobs, and work off jobs of anybody's, until all 2,000 are done."""
-    with alkstore.open(":memory:") as store, closing(connect(path, timeout=30)) as own:
+    with alkstore.open(":memory:") as store, closing(connect(path, timeout=PATIENCE_S)) as own:
         assert rows(own, "PRAGMA journal_mode") == [(journal_mode,)]
         own.execute("PRAGMA synchronous = OFF")
         queue = store.queue("q")
@@ -262,10 +263,10 @@ def test_four_processes_work_around_a_writer_and_a_reader_that_keep_the_file(
 ) -> None:
     path = tmp_path / "app.db"
     alkstore.install(path)
-    with closing(connect(path, timeout=30)) as writer, closing(connect(path)) as reader:
+    with closing(connect(path, timeout=PATIENCE_S)) as writer, closing(connect(path)) as reader:
         rows(writer, f"PRAGMA journal_mode = {journal_mode}")
         writer.execute("CREATE TABLE done (number INTEGER PRIMARY KEY, attempt INTEGER)")
-        together = FORK.Barrier(5, timeout=60)
+        together = FORK.Barrier(5, timeout=PATIENCE_S)
         processes = [
             FORK.Process(
                 target=enqueue_and_drain, args=(path, journal_mode, n, together), daemon=True
@@ -287,7 +288,7 @@ def test_four_processes_work_around_a_writer_and_a_reader_that_keep_the_file(
             cursor.close()  # before which nobody could commit
         writer.execute("COMMIT")
         for process in processes:
-            process.join(60)
+            process.join(PATIENCE_S)
         assert [process.exitcode for process in processes] == [0] * 4  # and nobody was Busy
         cursor.close()
         assert rows(reader, "SELECT * FROM done") == [(number, 1) for number in range(2000)]

@@ -24,7 +24,7 @@ from alkstore._views import Views
 from tests.python.clock import Clock
 from tests.python.test_cli import run
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def start(target: str, *more: str, **options: int) -> subprocess.Popen[str]:

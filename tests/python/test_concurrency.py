@@ -17,7 +17,7 @@ import alkstore
 from alkstore import Store
 
 SPAWN = multiprocessing.get_context("spawn")
-PATIENCE_S = 60  # among ten processes on a busy machine, SQLite's turn may come late
+PATIENCE_S = 600  # on a busy machine twenty processes begin late, and SQLite's turn comes late
 
 
 class Meeting:
@@ -35,7 +35,7 @@ def _join(start: Barrier, no_more: Event) -> None:
 def crowd(size: int) -> Iterator[tuple[ProcessPoolExecutor, Event]]:
     """A pool of processes that begin together: each task meets the others at Meeting.start."""
     no_more = SPAWN.Event()
-    meeting = (SPAWN.Barrier(size, timeout=60), no_more)
+    meeting = (SPAWN.Barrier(size, timeout=PATIENCE_S), no_more)
     with ProcessPoolExecutor(size, SPAWN, initializer=_join, initargs=meeting) as pool:
         yield pool, no_more
 

@@ -60,7 +60,7 @@ def environ(tree: Path, scratch: Path, url: str | None) -> dict[str, str]:
 
 def run(tree: Path, scratch: Path, url: str | None) -> subprocess.CompletedProcess[str]:
     env = environ(tree, scratch, url)
-    return subprocess.run(COMMAND, env=env, text=True, capture_output=True, timeout=120)
+    return subprocess.run(COMMAND, env=env, text=True, capture_output=True, timeout=300)
 
 
 def test_each_file_is_done_once_though_a_worker_is_killed(

@@ -10,13 +10,14 @@ SCRIPT = Path(__file__).parents[2] / "bench" / "leader_kills.py"
 
 
 def test_killed_leaders_lose_and_double_no_boundary(sqlite_path: Path, pg_url: str) -> None:
-    command = [sys.executable, SCRIPT, "--seconds", "20", "--kill-every", "6", "--ttl", "3"]
+    options = ["--seconds", "20", "--kill-every", "6", "--ttl", "3", "--late", "15"]
+    command = [sys.executable, SCRIPT, *options]
     processes = [
         subprocess.Popen([*command, target], stdout=subprocess.PIPE, text=True)
         for target in (str(sqlite_path), pg_url)
     ]
     for process in processes:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
         assert process.returncode == 0, output
         assert "2 kills" in output
         assert "0 missing, 0 doubled" in output

@@ -168,7 +168,7 @@ def program(
 
 
 def test_it_runs_by_itself_and_clears_away(program: subprocess.Popen[str]) -> None:
-    output, error = program.communicate(timeout=120)
+    output, error = program.communicate(timeout=300)
     assert (program.returncode, error) == (0, "")
     assert output.endswith("deliverers killed       2\nproblems                0\n")
 

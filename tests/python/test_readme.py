@@ -71,7 +71,7 @@ ACCOUNT = "CREATE TABLE account (id integer PRIMARY KEY, name text);"
 
 def run(command: str, script: str = "") -> str:
     done = subprocess.run(
-        ["bash", "-c", command], input=script, text=True, capture_output=True, timeout=60
+        ["bash", "-c", command], input=script, text=True, capture_output=True, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, ""), f"{command}: {done.stderr}{done.stdout}"
     return done.stdout

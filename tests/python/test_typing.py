@@ -42,7 +42,7 @@ def checked(program: str, folder: Path) -> list[str]:
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder), str(path)],
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         cwd=folder,
     )
     return done.stdout.splitlines()
