@@ -14,7 +14,10 @@ import pytest
 import alkstore
 from alkstore._sql import installer
 from tests.harness.server import URL_VARIABLE
+from tests.python.clock import Clock
+from tests.python.commands import Command, run
 from tests.python.consuming import Seen
+from tests.python.roles import Roles
 from tests.python.working import Gate
 
 _numbers = itertools.count(1)
@@ -109,6 +112,12 @@ def store(target: str) -> Iterator[alkstore.Store]:
 
 
 @pytest.fixture
+def clock(store: alkstore.Store, target: str) -> Clock:
+    """The clock of the store's database, which stands still."""
+    return Clock(target)
+
+
+@pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """What consumers do, from here on."""
     return Seen(monkeypatch)
@@ -120,3 +129,21 @@ def gate() -> Iterator[Gate]:
     gate = Gate()
     yield gate
     gate.open()
+
+
+@pytest.fixture
+def roles(pg_url: str) -> Iterator[Roles]:
+    """Makes login roles, which end with the test."""
+    roles = Roles(pg_url)
+    yield roles
+    roles.close()
+
+
+@pytest.fixture
+def command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, target: str
+) -> Command:
+    """Runs a command on the test's database: exit status, output, errors."""
+    monkeypatch.setenv("ALKSTORE_URL", target)
+    monkeypatch.setenv("COLUMNS", "80")
+    return lambda *arguments: run(capsys, *arguments)

@@ -13,27 +13,10 @@ import psycopg
 import pytest
 
 import alkstore
-from alkstore import _cli_setup, cli
+from alkstore import _cli_setup
 from alkstore._sql import SCHEMA_VERSION, installer
 from tests.harness.server import free_port
-
-
-def installed(where: Path | str) -> str:
-    return f"installed alkstore {SCHEMA_VERSION} into {where}\n"
-
-
-def already_installed(where: Path | str) -> str:
-    return f"alkstore {SCHEMA_VERSION} is already installed in {where}\n"
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of a command."""
-    try:
-        status = cli.main(arguments)
-    except SystemExit as left:  # argparse's own way out
-        status = int(left.code or 0)
-    output = capsys.readouterr()
-    return status, output.out, output.err
+from tests.python.commands import already_installed, failure, installed, run
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,16 +99,6 @@ def test_install_into_another_schema(
 
 
 # -- failures -------------------------------------------------------------------------------------
-
-
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that a failing command says."""
-    status, output, error = run(capsys, *arguments)
-    assert (status, output) == (1, "")
-    assert error.startswith("alkstore: ")
-    assert error.endswith("\n")
-    assert error.count("\n") == 1
-    return error
 
 
 def test_a_file_that_is_no_database(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

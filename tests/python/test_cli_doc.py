@@ -13,8 +13,8 @@ import pytest
 import alkstore
 from alkstore import cli
 from tests.python.clock import Clock
+from tests.python.commands import trouble
 from tests.python.test_cli_targets import GRANTS, parsers
-from tests.python.test_cli_views import trouble
 from tests.python.test_readme import BLOCK, ROOT, lines, run, sessions
 
 PAGE = (ROOT / "docs" / "cli.md").read_text()

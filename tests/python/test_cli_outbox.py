@@ -8,10 +8,8 @@ import pytest
 
 import alkstore
 from tests.python.clock import Clock
-from tests.python.test_cli_views import Command, clock, command, feed, objects
+from tests.python.commands import Command, feed, objects
 from tests.python.working import record
-
-__all__ = ["clock", "command"]  # fixtures
 
 MAIL = "__alkstore_outbox_mail"
 

@@ -18,11 +18,9 @@ import pytest
 
 import alkstore
 from alkstore import cli
-from tests.python.test_cli import failure, installed, run
-from tests.python.test_privileges_pg import KINDS, Roles, roles
+from tests.python.commands import failure, installed, run
+from tests.python.roles import KINDS, Roles
 from tests.python.waiting import until
-
-__all__ = ["roles"]  # the fixture
 
 QUEUE_COMMANDS = [
     ("stats",),

@@ -22,7 +22,7 @@ import alkstore
 from alkstore import _cli_stats
 from alkstore._views import Views
 from tests.python.clock import Clock
-from tests.python.test_cli import run
+from tests.python.commands import run
 
 PATIENCE_S = 60
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from alkstore import Store
-from tests.python.test_cli import failure, run
+from tests.python.commands import failure, run
 from tests.python.waiting import until
 from tests.python.working import is_gone, record
 

@@ -21,7 +21,7 @@ from tests.harness.pgbouncer import PgBouncer
 from tests.harness.server import Server
 from tests.python.consuming import Consumer, Seen, assert_no_flood, listening, until_idle
 from tests.python.proxy import Proxy
-from tests.python.test_privileges_pg import Roles
+from tests.python.roles import Roles
 from tests.python.waiting import until
 
 

@@ -31,16 +31,9 @@ from alkstore import (
     Worker,
 )
 from tests.python.clock import START, Clock, after
+from tests.python.roles import Roles
 from tests.python.test_errors import BAD_NAMES, GOOD_NAMES, NOT_TEXT, RESERVED_NAMES, short
-from tests.python.test_privileges_pg import Roles, roles
 from tests.python.waiting import until
-
-__all__ = ["roles"]  # the fixture
-
-
-@pytest.fixture
-def clock(store: Store, target: str) -> Clock:
-    return Clock(target)
 
 
 @pytest.fixture

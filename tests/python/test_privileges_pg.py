@@ -2,61 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote, urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
 import alkstore
+from tests.python.roles import KINDS, Roles
 
 SQL = Path(__file__).parents[2] / "sql/postgres"
-KINDS = ("producer", "worker", "scheduler", "operator")
 OWNER_ONLY = {f"grant_{kind}" for kind in KINDS} | {"revoke_all"}
 VIEWS = {
     "scheduler": {"locks", "schedules"},
     "operator": {"dead_jobs", "jobs", "locks", "queue_stats", "schedules"},
 }
-PASSWORD = "secret"
-
-_numbers = itertools.count(1)
-
-
-class Roles:
-    """Login roles of one test; roles belong to the whole server, so their names are new."""
-
-    def __init__(self, pg_url: str) -> None:
-        self.pg_url = pg_url
-        self.owner = psycopg.connect(pg_url, autocommit=True)
-        self._made: list[str] = []
-
-    def create(self, kind: str = "stranger") -> str:
-        """A role with the grants of a kind, or with none; the URL to log in as it."""
-        name = f"alkstore {kind} {os.getpid()} {next(_numbers)}"
-        create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
-        self.owner.execute(create.format(sql.Identifier(name), PASSWORD))
-        self._made.append(name)
-        if kind in KINDS:
-            self.owner.execute(f"SELECT alkstore.grant_{kind}(%s)", (name,))
-        host = urlsplit(self.pg_url).netloc.rpartition("@")[2]
-        return urlsplit(self.pg_url)._replace(netloc=f"{quote(name)}:{PASSWORD}@{host}").geturl()
-
-    def close(self) -> None:
-        for name in map(sql.Identifier, self._made):
-            self.owner.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(name))
-            self.owner.execute(sql.SQL("DROP ROLE {}").format(name))
-        self.owner.close()
-
-
-@pytest.fixture
-def roles(pg_url: str) -> Iterator[Roles]:
-    roles = Roles(pg_url)
-    yield roles
-    roles.close()
 
 
 def functions(owner: psycopg.Connection) -> dict[str, str]:

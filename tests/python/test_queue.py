@@ -17,11 +17,6 @@ from tests.python.clock import START, Clock, after
 
 
 @pytest.fixture
-def clock(store: Store, target: str) -> Clock:
-    return Clock(target)
-
-
-@pytest.fixture
 def queue(store: Store, clock: Clock) -> Queue:
     return store.queue("emails")
 

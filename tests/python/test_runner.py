@@ -23,7 +23,7 @@ import pytest
 import alkstore
 from alkstore import InvalidName, InvalidOption, LeadershipLost, StopToken, Store
 from tests.harness.server import Server
-from tests.python.test_privileges_pg import Roles
+from tests.python.roles import Roles
 from tests.python.test_scheduler import FORBID, boundaries, last_errors
 from tests.python.waiting import until
 from tests.python.working import JOBS, execute

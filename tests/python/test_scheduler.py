@@ -57,11 +57,6 @@ FIRE = {
 SCHEDULES = {"sqlite": "alkstore_schedules", "postgres": "alkstore.schedules"}
 
 
-@pytest.fixture
-def clock(store: Store, target: str) -> Clock:
-    return Clock(target)
-
-
 def last_errors(store: Store, engine: str) -> dict[str, str | None]:
     return dict(execute(store, f"SELECT name, last_error FROM {SCHEDULES[engine]}"))
 

@@ -32,6 +32,8 @@ class Story:
         self.jobs: dict[int, dict[str, Any]] = {}
         self.final: list[dict[str, Any]] = []
         self.business: list[str] = []
+        self.booked: list[list[Any]] = []
+        self.panics: list[str] = []
         monkeypatch.setattr("tests.torture.journal.time.time", lambda: self.now)
 
     def journal(self, actor: str) -> Journal:
@@ -90,7 +92,8 @@ class Story:
 
     def report(self) -> Report:
         jobs = [[row[column] for column in JOB_COLUMNS] for row in self.final]
-        return audit(read(self.folder), {"jobs": jobs, "business": self.business})
+        final = {"jobs": jobs, "business": self.business, "booked": self.booked}
+        return audit(read(self.folder), final | {"panics": self.panics})
 
     def findings(self) -> list[str]:
         return self.report().findings

@@ -11,7 +11,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from tests.python.clock import Clock
-from tests.python.test_privileges_pg import Roles
+from tests.python.roles import Roles
 
 END = "end_of_wakes"
 

@@ -17,7 +17,7 @@ import alkstore
 from alkstore import JobHandle, Store, Unavailable
 from alkstore._postgres_calls import PostgresCalls
 from tests.harness.server import Server
-from tests.python.test_privileges_pg import Roles
+from tests.python.roles import Roles
 from tests.python.waiting import until
 from tests.python.working import (
     Gate,
