@@ -234,7 +234,7 @@ def test_a_find_passes_the_wake_on(queue: Queue, target: str, seen: Seen) -> Non
     everybody = threading.Barrier(4)
 
     def work(job: JobHandle) -> None:
-        everybody.wait(20)
+        everybody.wait(60)
         job.ack()
 
     with ExitStack() as stack:
@@ -266,7 +266,7 @@ def test_one_wake_rings_one_consumer(queue: Queue, target: str, seen: Seen) -> N
 
     def work(job: JobHandle) -> None:
         at_work.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         job.ack()
 
     with ExitStack() as stack:
@@ -275,7 +275,7 @@ def test_one_wake_rings_one_consumer(queue: Queue, target: str, seen: Seen) -> N
         until_idle(seen, target, 5)
         seen.clear()
         queue.enqueue(1)
-        assert at_work.wait(20)
+        assert at_work.wait(60)
         # Who found it told one other, who found nothing; then nobody has a reason to look.
         until(lambda: len(seen.looks) == 2)
         until_idle(seen, target, 4)
@@ -297,7 +297,7 @@ def test_who_leaves_hands_on_what_he_was_told(store: Store) -> None:
             wakes.wake("q")
             assert (leaving.woken, left_behind.woken, other.woken) == (True, False, False)
         until(lambda: left_behind.woken)
-        assert second.wait(20)
+        assert second.wait(60)
         assert not other.woken
 
 

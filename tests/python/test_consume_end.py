@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from math import nan
 from typing import Any
 
-import psycopg
 import pytest
 
 import alkstore
@@ -26,7 +25,16 @@ from alkstore import (
     Store,
     StoreClosed,
 )
-from tests.python.consuming import NEVER_S, Consumer, Seen, states, until_idle, wakes_threads
+from tests.python.consuming import (
+    NEVER_S,
+    OBSERVED,
+    Consumer,
+    Seen,
+    observer,
+    states,
+    until_idle,
+    wakes_threads,
+)
 from tests.python.waiting import until
 
 
@@ -168,11 +176,8 @@ def test_the_thread_ends_with_the_last_consumer_and_comes_again(
 
 def connections(url: str) -> int:
     """Of others to the database."""
-    with psycopg.connect(url) as connection:
-        rows = connection.execute("""
-            SELECT FROM pg_stat_activity
-            WHERE datname = current_database() AND pid <> pg_backend_pid()""")
-        return rows.rowcount
+    with observer(url) as connection:
+        return connection.execute(f"SELECT FROM pg_stat_activity WHERE {OBSERVED}").rowcount
 
 
 PROGRAM = """
@@ -201,7 +206,7 @@ def test_a_signal_ends_a_consumer_that_waits(
             queue.enqueue(payload)
             assert process.stdout.readline() == f"{payload} True\n"
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=20)
+        stdout, stderr = process.communicate(timeout=60)
     if how == "stop":
         assert (process.returncode, stdout, stderr) == (0, "ended\n", "")
     else:

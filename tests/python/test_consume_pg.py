@@ -19,7 +19,15 @@ from alkstore import JobHandle, Store, StoreClosed, _postgres_connection, _postg
 from tests.harness import pgbouncer
 from tests.harness.pgbouncer import PgBouncer
 from tests.harness.server import Server
-from tests.python.consuming import Consumer, Seen, assert_no_flood, listening, until_idle
+from tests.python.consuming import (
+    OBSERVED,
+    Consumer,
+    Seen,
+    assert_no_flood,
+    listening,
+    observer,
+    until_idle,
+)
 from tests.python.proxy import Proxy
 from tests.python.roles import Roles
 from tests.python.waiting import until
@@ -41,7 +49,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def execute(url: str, sql: str, *values: Any) -> list[Any]:
-    with psycopg.connect(url, autocommit=True) as connection:
+    with observer(url) as connection:
         cursor = connection.execute(sql.encode(), values)
         return cursor.fetchall() if cursor.description else []
 
@@ -57,11 +65,7 @@ def kill(url: str, *pids: int) -> None:
 
 def others(url: str) -> list[str]:
     """What the other connections to the database were asked last."""
-    rows = execute(
-        url,
-        """SELECT query FROM pg_stat_activity
-           WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY query""",
-    )
+    rows = execute(url, f"SELECT query FROM pg_stat_activity WHERE {OBSERVED} ORDER BY query")
     return [query for (query,) in rows]
 
 
@@ -93,9 +97,7 @@ def test_a_killed_claimer_connects_again(
         until_idle(seen, pg_url)
         claimers = execute(
             pg_url,
-            """SELECT pid FROM pg_stat_activity
-               WHERE datname = current_database() AND query LIKE '%%next_due%%'
-                 AND pid <> pg_backend_pid()""",
+            f"SELECT pid FROM pg_stat_activity WHERE {OBSERVED} AND query LIKE '%%next_due%%'",
         )
         assert len(claimers) == 1
         kill(pg_url, *claimers[0])
@@ -126,7 +128,7 @@ def test_a_restart_of_the_server_while_idle(
                 # Of all its waits the longest is connect_timeout, 2 s.
                 threading.Event().wait(12 if mode == "fast" else 3)
                 used = (time.process_time() - cpu) / (time.monotonic() - began)
-                assert used <= 0.05
+                assert used <= 0.15  # of a core; a loop without pauses takes what it gets
                 server.start()
                 for queue, consumer in (("q", polls), ("p", sleeps)):
                     enqueue(url, 2 * number, queue)

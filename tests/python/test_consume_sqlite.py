@@ -328,12 +328,14 @@ def test_the_watcher_wakes_when_a_job_is_due(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_watcher_of_long_idleness_costs_little(store: Store, seen: Seen) -> None:
     with Consumer(store.queue("q")), Consumer(store.queue("p")):
         until_idle(seen, "", 2)
-        used = []
-        for _ in range(3):  # it may cost more where others crowd it out of the caches
+
+        def used() -> float:
             began, cpu = time.monotonic(), time.process_time()
             threading.Event().wait(1)
-            used.append((time.process_time() - cpu) / (time.monotonic() - began))
-    assert min(used) <= 0.05
+            return (time.process_time() - cpu) / (time.monotonic() - began)
+
+        # It may cost more where others crowd it out of the caches.
+        assert any(used() <= 0.02 for _ in range(20))
 
 
 def test_a_watcher_that_fails_says_so_and_comes_back(
