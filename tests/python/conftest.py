@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -15,6 +16,7 @@ import alkstore
 from alkstore._sql import installer
 from tests.harness.server import URL_VARIABLE
 from tests.python.clock import Clock
+from tests.python.coexisting import connect
 from tests.python.commands import Command, run
 from tests.python.consuming import Seen
 from tests.python.roles import Roles
@@ -91,6 +93,15 @@ def pg_url(databases: Databases) -> Iterator[str]:
 def sqlite_path(tmp_path: Path) -> Path:
     """Where a SQLite database may be made; opening it installs alkstore."""
     return tmp_path / "app.db"
+
+
+@pytest.fixture
+def business(sqlite_path: Path) -> Path:
+    """A database with alkstore and one table of the application's, empty."""
+    alkstore.install(sqlite_path)
+    with closing(connect(sqlite_path)) as connection:
+        connection.execute("CREATE TABLE business (id INTEGER PRIMARY KEY)")
+    return sqlite_path
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,18 +11,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import apsw
-import django
 import pytest
-import sqlalchemy
-import sqlite_utils
-from django.conf import settings
-from django.db import connections, transaction
-from sqlalchemy.orm import Session
 
 import alkstore
 from alkstore import Queue, Store
 from alkstore._sql import installer
+from tests.python.coexisting import ENQUEUE, Abandon, connect, queued, rows, run
 
 # An application that had the good names first, and enqueues by a trigger of its own.
 APPLICATION = """
@@ -53,36 +45,6 @@ INSERT INTO job VALUES (1, 'mine');
 INSERT INTO queue_stats VALUES (1, 1);
 INSERT INTO customer VALUES (1, 'Ada');
 """
-
-ENQUEUE = "INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', {}) RETURNING job_id"
-
-
-class Abandon(Exception):
-    pass
-
-
-def connect(path: Path, **options: Any) -> sqlite3.Connection:
-    return sqlite3.connect(path, **{"isolation_level": None, "timeout": 0, **options})
-
-
-def rows(connection: sqlite3.Connection, sql: str) -> list[tuple[Any, ...]]:
-    return connection.execute(sql).fetchall()
-
-
-def queued(path: Path, queue: str = "q") -> list[str]:
-    """The payloads of a queue, as another connection sees them."""
-    with closing(connect(path)) as other:
-        sql = f"SELECT payload FROM alkstore_jobs WHERE queue = '{queue}' ORDER BY job_id"
-        return [payload for (payload,) in rows(other, sql)]
-
-
-@pytest.fixture
-def business(sqlite_path: Path) -> Path:
-    """A database with alkstore and one table of the application's, empty."""
-    alkstore.install(sqlite_path)
-    with closing(connect(sqlite_path)) as connection:
-        connection.execute("CREATE TABLE business (id INTEGER PRIMARY KEY)")
-    return sqlite_path
 
 
 @pytest.fixture
@@ -190,191 +152,6 @@ def test_the_application_may_still_change_its_schema(application: sqlite3.Connec
     ]
 
 
-# -- Django ---------------------------------------------------------------------------------------
-
-DJANGO = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
-
-
-@pytest.fixture(params=["DEFERRED", "IMMEDIATE"])
-def django_connection(request: pytest.FixtureRequest, business: Path) -> Iterator[Any]:
-    if not settings.configured:
-        settings.configure(DATABASES={"default": DJANGO})
-        django.setup()
-    connection = connections["default"]
-    connection.close()
-    before = connection.settings_dict
-    connection.settings_dict = before | {
-        "NAME": str(business),
-        "OPTIONS": {"transaction_mode": request.param, "timeout": 0},
-    }
-    yield connection
-    connection.close()
-    connection.settings_dict = before
-
-
-def test_django_s_atomic_holds_the_job_and_the_business_row(
-    django_connection: Any, business: Path, queue: Queue
-) -> None:
-    def order(number: int) -> None:
-        with django_connection.cursor() as cursor:
-            cursor.execute("INSERT INTO business VALUES (%s)", [number])
-            cursor.execute(ENQUEUE.format("%s"), [json.dumps(number)])
-            assert cursor.fetchall() == [(1,)]
-        assert queue.enqueue(-number, tx=django_connection.connection) == 2
-        assert queued(business) == []
-
-    with suppress(Abandon), transaction.atomic():
-        order(1)
-        raise Abandon
-    assert queued(business) == []
-    with transaction.atomic():
-        with suppress(Abandon), transaction.atomic():  # a savepoint
-            order(2)
-            raise Abandon
-        order(3)
-    assert queued(business) == ["3", "-3"]
-    with closing(connect(business)) as other:
-        assert rows(other, "SELECT id FROM business") == [(3,)]
-
-
-def test_django_s_autocommit_makes_each_call_a_transaction(
-    django_connection: Any, business: Path, queue: Queue
-) -> None:
-    with django_connection.cursor() as cursor:
-        cursor.execute(ENQUEUE.format("%s"), ["1"])
-        assert cursor.fetchall() == [(1,)]
-    assert queued(business) == ["1"]
-    handle = queue.claim_one("w", tx=django_connection.connection)
-    assert handle is not None
-    assert handle.ack()
-
-
-def test_django_s_own_error_carries_the_code(django_connection: Any, business: Path) -> None:
-    with django_connection.cursor() as cursor, pytest.raises(django.db.IntegrityError) as refusal:
-        cursor.execute(ENQUEUE.format("'not JSON'"))
-    assert str(refusal.value).startswith("AK002 ")
-
-
-def test_django_s_deferred_transactions_may_have_read_too_early(
-    django_connection: Any, business: Path, queue: Queue
-) -> None:
-    # What "transaction_mode": "IMMEDIATE" is for.
-    immediate = django_connection.settings_dict["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
-    with alkstore.open(business, busy_timeout_s=0) as store:
-        other = store.queue("q")
-        with transaction.atomic(), django_connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM business")
-            assert cursor.fetchall() == [(0,)]
-            if immediate:
-                with pytest.raises(alkstore.Busy):
-                    other.enqueue("other")
-                cursor.execute(ENQUEUE.format("'\"mine\"'"))
-            else:
-                other.enqueue("other")
-                with pytest.raises(alkstore.Busy):
-                    queue.enqueue("mine", tx=django_connection.connection)
-    assert queued(business) == ['"mine"' if immediate else '"other"']
-
-
-# -- SQLAlchemy -----------------------------------------------------------------------------------
-
-SQLALCHEMY: list[dict[str, Any]] = [{}, {"isolation_level": "AUTOCOMMIT"}]
-if sys.version_info >= (3, 12):
-    SQLALCHEMY.append({"connect_args": {"autocommit": False}})
-
-
-@pytest.fixture(params=SQLALCHEMY, ids=str)
-def sqlalchemy_engine(
-    request: pytest.FixtureRequest, business: Path
-) -> Iterator[sqlalchemy.Engine]:
-    engine = sqlalchemy.create_engine(f"sqlite:///{business}", **request.param)
-    yield engine
-    engine.dispose()
-
-
-def test_sqlalchemy_s_session_holds_the_job_and_the_business_row(
-    sqlalchemy_engine: sqlalchemy.Engine, business: Path, queue: Queue
-) -> None:
-    autocommit = sqlalchemy_engine.dialect._on_connect_isolation_level == "AUTOCOMMIT"
-    enqueue = sqlalchemy.text(ENQUEUE.format(":payload"))
-
-    def order(session: Session, number: int) -> None:
-        session.execute(sqlalchemy.text(f"INSERT INTO business VALUES ({number})"))
-        session.execute(enqueue, {"payload": f"{number}"}).scalar_one()
-        driver = session.connection().connection.dbapi_connection
-        assert isinstance(driver, sqlite3.Connection)
-        queue.enqueue(-number, tx=driver)
-
-    with Session(sqlalchemy_engine) as session:
-        order(session, 1)
-        assert queued(business) == (["1", "-1"] if autocommit else [])
-        session.rollback()
-        first = ["1", "-1"] if autocommit else []
-        assert queued(business) == first
-        order(session, 2)
-        session.commit()
-    assert queued(business) == [*first, "2", "-2"]
-    with closing(connect(business)) as other:
-        assert len(rows(other, "SELECT id FROM business")) == 1 + autocommit
-
-
-def test_sqlalchemy_s_session_claims_and_acks(
-    sqlalchemy_engine: sqlalchemy.Engine, business: Path, queue: Queue
-) -> None:
-    queue.enqueue_batch([1, 2])
-    claim = sqlalchemy.text(
-        "INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', :worker, :n)"
-        " RETURNING (SELECT jobs FROM alkstore_claimed_json)"
-    )
-    ack = sqlalchemy.text(
-        "INSERT INTO alkstore_ack(queue, job_id, attempt) VALUES ('q', :job_id, :attempt)"
-        " RETURNING job_id"
-    )
-    with Session(sqlalchemy_engine) as session:
-        jobs = json.loads(session.execute(claim, {"worker": "w", "n": 2}).scalar_one())
-        assert [job["payload"] for job in jobs] == ["1", "2"]
-        session.commit()
-        for job in jobs:
-            assert session.execute(ack, job).scalar_one() == job["job_id"]
-            assert session.execute(ack, job).all() == []
-        session.commit()
-    assert queued(business) == []
-
-
-# -- sqlite-utils ---------------------------------------------------------------------------------
-
-
-def test_sqlite_utils_on_its_own_connection(business: Path, queue: Queue) -> None:
-    database = sqlite_utils.Database(business)
-    with closing(database.conn):
-        with suppress(Abandon), database.atomic():
-            database["business"].insert({"id": 1})
-            assert list(database.query(ENQUEUE.format("'1'"))) == [{"job_id": 1}]
-            raise Abandon
-        assert queued(business) == []
-        with database.atomic():
-            database["business"].insert({"id": 2})
-            database.execute(ENQUEUE.format("?"), ["2"]).fetchall()
-            queue.enqueue(3, tx=database.conn)
-        assert queued(business) == ["2", "3"]
-        assert [row["id"] for row in database["business"].rows] == [2]
-        assert queue.enqueue(4) == 3  # nothing of the above holds the write lock
-
-
-LIBRARY = """
-import sys
-import sqlite_utils
-
-print([row["queue"] for row in sqlite_utils.Database(sys.argv[1]).query(sys.argv[2])])
-"""
-
-
-def test_sqlite_utils_alone_opens_a_database(business: Path, queue: Queue) -> None:
-    # It loads its plugins then, ours among them, which must not load them again.
-    queue.enqueue(1)
-    assert run(LIBRARY, business, "SELECT queue FROM alkstore_queue_stats") == "['q']\n"
-
-
 # -- the modes of a connection --------------------------------------------------------------------
 
 LEVELS = (None, "", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
@@ -461,13 +238,6 @@ with alkstore.open(sys.argv[1]) as store:
 """
 
 
-def run(script: str, *arguments: object) -> str:
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 def test_a_fork_keeps_what_either_side_commits_whoever_closes_first(sqlite_path: Path) -> None:
     # The last process to close a file removes its WAL. With an inherited connection the child
     # would not count, and go on writing into the removed one.
@@ -509,88 +279,3 @@ def test_a_child_forked_within_a_transaction_is_refused_the_file(sqlite_path: Pa
     )
     told = run(FORK_IN_TRANSACTION, sqlite_path)
     assert told == refusal * 4 + "['parent', 'parent again']\n"
-
-
-# -- another SQLite library -----------------------------------------------------------------------
-
-APSW_DRAIN = """
-import json, sys, apsw
-
-connection = apsw.Connection(sys.argv[1])
-connection.set_busy_timeout(60_000)
-claim = '''INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'apsw', 3)
-           RETURNING (SELECT jobs FROM alkstore_claimed_json)'''
-ack = "INSERT INTO alkstore_ack(queue, job_id, attempt) VALUES ('q', :job_id, :attempt) RETURNING 1"
-done = []
-while not done or done[-1] != "last":
-    [(jobs,)] = connection.execute(claim).fetchall()
-    for job in json.loads(jobs):
-        assert connection.execute(ack, job).fetchall() == [(1,)]
-        done.append(json.loads(job["payload"]))
-print(done)
-"""
-
-
-def test_another_library_in_another_process_takes_turns(queue: Queue, business: Path) -> None:
-    command = [sys.executable, "-c", APSW_DRAIN, str(business)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        numbers = [queue.enqueue(number) for number in range(1, 201)]
-        queue.enqueue("last")
-        assert process.communicate(timeout=60)[0] == f"{[*numbers, 'last']}\n"
-    assert queued(business) == []
-
-
-def enqueue(connection: Any, number: int) -> None:
-    assert connection.execute(ENQUEUE.format(number)).fetchall() == [(number,)]
-
-
-@pytest.mark.parametrize("journal_mode", ["wal", "delete"])
-def test_another_library_in_this_process_before_and_after(
-    business: Path, journal_mode: str
-) -> None:
-    numbers = iter(range(1, 7))
-    for _ in range(3):
-        with closing(connect(business)) as stdlib:
-            rows(stdlib, f"PRAGMA journal_mode = {journal_mode}")
-            enqueue(stdlib, next(numbers))
-        with closing(apsw.Connection(str(business))) as other:
-            enqueue(other, next(numbers))
-    assert queued(business) == ["1", "2", "3", "4", "5", "6"]
-
-
-LOOK = """
-import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1])
-print([row[0] for row in connection.execute("SELECT payload FROM alkstore_jobs ORDER BY job_id")])
-"""
-
-bundled = pytest.mark.skipif(not apsw.using_amalgamation, reason="apsw uses the same library")
-
-
-@bundled
-def test_another_library_in_this_process_between_calls_without_wal(business: Path) -> None:
-    # Without WAL a connection has no lock between its transactions that the other could drop.
-    with closing(connect(business)) as stdlib:
-        rows(stdlib, "PRAGMA journal_mode = delete")
-        enqueue(stdlib, 1)
-        with closing(apsw.Connection(str(business))) as other:
-            enqueue(other, 2)
-            enqueue(stdlib, 3)
-        enqueue(stdlib, 4)
-        assert run(LOOK, business) == "['1', '2', '3', '4']\n"
-
-
-@bundled
-def test_two_libraries_in_one_process_endanger_each_other(business: Path) -> None:
-    """Why docs/sqlite.md says no to it: nothing here could prevent it."""
-    with closing(connect(business)) as stdlib:
-        rows(stdlib, "PRAGMA journal_mode = wal")
-        enqueue(stdlib, 1)
-        with closing(apsw.Connection(str(business))) as other:
-            stdlib.execute("BEGIN IMMEDIATE")
-            other.execute("BEGIN IMMEDIATE")  # two writers
-            other.execute("ROLLBACK")
-            stdlib.execute("ROLLBACK")
-            enqueue(other, 2)
-        enqueue(stdlib, 3)  # into the WAL that the other's close has removed
-        assert run(LOOK, business) == "['1', '2']\n"
