@@ -20,6 +20,7 @@ from alkstore import JobHandle, Queue, Store
 from alkstore._bell import Bell
 from tests.python.consuming import SOON, Consumer, Seen, states, until_idle
 from tests.python.waiting import until
+from tests.python.working import record
 
 
 @pytest.fixture
@@ -42,11 +43,11 @@ def test_it_gives_what_is_there_in_order_and_claimed_by_the_worker(queue: Queue)
     queue.enqueue("second")
     queue.enqueue("first", priority=1)
     given = []
-    with closing(queue.consume("worker 1")) as jobs:  # type: ignore[type-var]
+    jobs: Any = queue.consume("worker 1")
+    with closing(jobs):
         for job in jobs:
-            record = queue.get_job(job.id)
-            assert record is not None
-            assert (record.state, record.worker_id) == ("processing", "worker 1")
+            found = record(queue, job.id)
+            assert (found.state, found.worker_id) == ("processing", "worker 1")
             given.append((job.payload, job.attempt, job.ack()))
             if len(given) == 2:
                 break
@@ -66,18 +67,19 @@ def test_batches_come_one_by_one(queue: Queue, seen: Seen, batch: int) -> None:
 
 def test_an_iterated_job_is_not_settled_by_that(queue: Queue, store: Store, engine: str) -> None:
     queue.enqueue_batch([1, 2, 3])
-    jobs = queue.consume("w")
+    jobs: Any = queue.consume("w")
     assert next(jobs).payload == 1
     assert next(jobs).payload == 2
-    jobs.close()  # type: ignore[attr-defined]
+    jobs.close()
     assert states(store, engine) == [(1, "processing", 1), (2, "processing", 1), (3, "pending", 0)]
 
 
 def test_it_gives_no_expired_jobs(queue: Queue, target: str, seen: Seen) -> None:
     queue.enqueue("expired", expires_s=1)
-    expires_at = queue.get_job(1).expires_at  # type: ignore[union-attr]
+    expires_at = record(queue, 1).expires_at
+    assert expires_at is not None
     later = queue.enqueue("later", delay_s=3)
-    until(lambda: queue.next_due() == queue.get_job(later).run_at)  # type: ignore[union-attr]
+    until(lambda: queue.next_due() == record(queue, later).run_at)
     with Consumer(queue) as consumer:
         until(lambda: consumer.payloads)
         assert consumer.payloads == ["later"]

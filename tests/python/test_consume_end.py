@@ -94,32 +94,32 @@ def test_an_exception_releases_what_was_not_reached(
 
 def test_what_is_released_is_anothers_at_once(queue: Queue, target: str, seen: Seen) -> None:
     queue.enqueue_batch([1, 2, 3])
-    jobs = queue.consume("w", batch=3)
+    jobs: Any = queue.consume("w", batch=3)
     assert next(jobs).payload == 1
     with Consumer(queue) as consumer:
         until_idle(seen, target)
-        jobs.close()  # type: ignore[attr-defined]
+        jobs.close()
         consumer.expect(2, 3)
 
 
 def test_jobs_whose_claim_lapsed_before_their_turn_are_left_out(store: Store) -> None:
     queue = store.queue("q", visibility_timeout_s=1)
     queue.enqueue_batch([1, 2])
-    jobs = queue.consume("w", batch=2, poll_s=NEVER_S)
+    jobs: Any = queue.consume("w", batch=2, poll_s=NEVER_S)
     first = next(jobs)
     until(lambda: datetime.now(UTC) > first.claim_expires_at + timedelta(seconds=2))
     # The second had lapsed like the first; both are claimed anew.
     assert [(job.payload, job.attempt) for job in (next(jobs), next(jobs))] == [(1, 2), (2, 2)]
-    jobs.close()  # type: ignore[attr-defined]
+    jobs.close()
 
 
 def test_what_has_lapsed_is_not_released(store: Store, engine: str) -> None:
     queue = store.queue("q", visibility_timeout_s=1)
     queue.enqueue_batch([1, 2])
-    jobs = queue.consume("w", batch=2)
+    jobs: Any = queue.consume("w", batch=2)
     next(jobs)
     taken = until(lambda: queue.claim_batch("other", 2))
-    jobs.close()  # type: ignore[attr-defined]
+    jobs.close()
     assert len(taken) == 2
     assert states(store, engine) == [(1, "processing", 2), (2, "processing", 2)]
 
