@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, closing, suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
