@@ -83,12 +83,12 @@ class Package(Face):
         jobs = self._jobs(queue)
         if self.kind == "outbox":  # as Outbox.run does
             rows = self._store._engine.claim(self._tx, jobs._queue, worker_id, n)
-            claims = [_rows.values(_rows.CLAIM_COLUMNS, row) for row in rows]
+            claims = [_rows.values(_rows.CLAIM_COLUMNS, values) for values in rows]
             handles = [alkstore.JobHandle(*claim, _store=self._store) for claim in claims]
         else:
             handles = jobs.claim_batch(worker_id, n, tx=self._tx)
         self._handles.update({(handle.id, handle.attempt): handle for handle in handles})
-        return [_row(handle, CLAIM_COLUMNS) for handle in handles]
+        return [row(handle) for handle in handles]
 
     def settle(self, call: str, queue: str, id: int, attempt: int | None, *more: Any) -> bool:
         handle = self._handles.get((id, attempt or 0))
@@ -119,14 +119,14 @@ class Package(Face):
         for position, q in enumerate(queues):
             if not q.startswith(OUTBOX):
                 due[position] = _unix_seconds(self._store.queue(q).next_due(tx=self._tx))
-        return jobs, [_row(job, JOB_COLUMNS)] if job else [], stats, due
+        return jobs, [row(job, JOB_COLUMNS)] if job else [], stats, due
 
 
 def _unix_seconds(value: Any) -> Any:
     return int(value.timestamp()) if isinstance(value, datetime) else value
 
 
-def _row(job: alkstore.Job, columns: list[str]) -> Row:
+def row(job: alkstore.Job, columns: list[str] = CLAIM_COLUMNS) -> Row:
     renamed = {"job_id": "id", "payload": "payload_text"}
     return tuple(_unix_seconds(getattr(job, renamed.get(column, column))) for column in columns)
 

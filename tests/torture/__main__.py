@@ -1,10 +1,12 @@
-"""Tortures an engine in rounds of a minute, each followed by an audit.
+"""Tortures an engine in rounds of half a minute, each followed by an audit.
 
     python -m tests.torture sqlite|postgres [--minutes 1] [--seed TEXT]
     python -m tests.torture again FOLDER
 
 In a round, processes produce, work and sweep, while another kills, stops and locks them, restarts
-the server and moves the clock. Then the queues are drained, and the audit goes through all that was
+the server and moves the clock. In every other round some work through the package, a Worker and
+such, in queues of their own, and are told to end now and then; before the round is over, they must
+have taken all that was ready. Then the queues are drained, and the audit goes through all that was
 journaled. What is found is printed with the folder of the journals, which `again` audits once
 more; it makes the exit status 1.
 """
@@ -28,7 +30,7 @@ from tests.torture.chaos import Round
 from tests.torture.database import set_up
 from tests.torture.journal import read
 
-ROUND_S = 60
+ROUND_S = 30
 
 
 def torture(engine: str, minutes: float, seed: str, folder: Path) -> int:
@@ -41,9 +43,10 @@ def torture(engine: str, minutes: float, seed: str, folder: Path) -> int:
         stop_at = time.time() + 60 * minutes
         while (left := stop_at - time.time()) > 5:
             totals.figures["rounds"] += 1
-            journals = folder / f"{seed}-{totals.figures['rounds']}"
+            number = totals.figures["rounds"]
+            journals = folder / f"{seed}-{number}"
             journals.mkdir()
-            round = Round(engine, url, server, journals)
+            round = Round(engine, url, server, journals, package=number % 2 == 1)
             round.run(min(ROUND_S, left))
             (journals / "final.json").write_text(json.dumps(round.drain()))
             report = again(journals)

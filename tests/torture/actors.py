@@ -7,16 +7,29 @@ import signal
 import sqlite3
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.torture.database import JOB_TABLE, JOBS_VIEW, Face, errors, is_lost, open_face
+from tests.model.faces import reach
+from tests.torture.database import (
+    HANDLED,
+    JOB_TABLE,
+    JOBS_VIEW,
+    QUEUES,
+    SENT,
+    Face,
+    errors,
+    is_lost,
+    open_face,
+)
 from tests.torture.journal import Journal, Undone
 
-QUEUES = ("a", "b", "c", "d")
 ENOUGH = 600  # live jobs, after which producers wait
+MESSAGE_STAMPS = {
+    "visibility_timeout_s": 300, "backoff_base_s": 5, "dead_letter_retention_s": None,
+}  # fmt: skip
 
 
 def payload(token: str) -> str:
@@ -27,10 +40,17 @@ class Actor:
     """A connection and a journal. What fails is given up, a lost connection is made anew."""
 
     def __init__(
-        self, engine: str, url: str, folder: Path, name: str, face: Face | None = None
+        self,
+        engine: str,
+        url: str,
+        folder: Path,
+        name: str,
+        queues: Sequence[str] = QUEUES,
+        face: Face | None = None,
     ) -> None:
         self.engine = engine
         self.url = url
+        self.queues = queues
         self.journal = Journal(folder, name)
         self.round = folder.name
         self.rng = random.Random(f"{folder.name} {name}")
@@ -106,7 +126,9 @@ class Producer(Actor):
     """Enqueues, mostly in transactions with a row of business of its own for each job."""
 
     def step(self) -> None:
-        queue = self.rng.choice(QUEUES)
+        queue = self.rng.choice(self.queues)
+        if queue == "commanded" and self.rng.random() < 0.7:
+            return  # a process for each takes its time
         if len(self.live()) > ENOUGH:
             time.sleep(0.2)
             return
@@ -117,7 +139,7 @@ class Producer(Actor):
             self.enqueue(queue, business=True)
             if self.rng.random() < 0.3:
                 with self.savepoint():
-                    self.enqueue(self.rng.choice(QUEUES), business=True)
+                    self.enqueue(self.rng.choice(self.queues), business=True)
             self.pause(0.02)
 
     def enqueue(self, queue: str, *, business: bool) -> None:
@@ -135,10 +157,20 @@ class Producer(Actor):
             "backoff_base_s": choice((0, 1, 2)),
             "dead_letter_retention_s": choice((None, None, 0, 10)),
         }
+        given = dict(o)
+        if queue == SENT:
+            tokens = tokens[:1]
+            for name, stamp in MESSAGE_STAMPS.items():
+                o[name] = stamp
+                del given[name]
         payloads = [payload(token) for token in tokens]
         arguments = {"queue": queue, "tokens": tokens, "options": o, "business": business}
         if len(tokens) == 1:
-            self.call("enqueue", lambda: [self.face.enqueue(queue, payloads[0], o)], **arguments)
+            self.call(
+                "enqueue",
+                lambda: [reach(self.face, queue, "enqueue", payloads[0], given)],
+                **arguments,
+            )
         else:
             self.call("enqueue", lambda: self.face.enqueue_batch(queue, payloads, o), **arguments)
         if business:
@@ -172,7 +204,11 @@ class Worker(Actor):
         # Two processes may use one name: it must not matter.
         worker = self.rng.choice((self.journal.actor, "worker"))
         rows = self.call(
-            "claim", lambda: self.face.claim(queue, worker, n), queue=queue, worker=worker, n=n
+            "claim",
+            lambda: reach(self.face, queue, "claim", worker, n),
+            queue=queue,
+            worker=worker,
+            n=n,
         )
         self.handles += [(queue, row[0], row[3]) for row in rows]
         return len(rows)
@@ -220,7 +256,7 @@ class Janitor(Actor):
     """Sweeps, cancels, and looks whether a job is anywhere twice."""
 
     def step(self) -> None:
-        queue = self.rng.choice(QUEUES)
+        queue = self.rng.choice(self.queues)
         what = self.rng.random()
         if what < 0.4:
             self.sweep(queue)
@@ -233,23 +269,26 @@ class Janitor(Actor):
 
     def sweep(self, queue: str) -> tuple[int, int]:
         expired, pruned = self.call(
-            "sweep_expired", lambda: self.face.sweep_expired(queue), queue=queue
+            "sweep_expired", lambda: reach(self.face, queue, "sweep_expired"), queue=queue
         )
         return expired, pruned
 
     def cancel(self, queue: str) -> None:
         if ids := self.live():
             id = self.rng.choice(ids)
-            self.call("cancel", lambda: self.face.cancel(queue, id), queue=queue, id=id)
+            self.call("cancel", lambda: reach(self.face, queue, "cancel", id), queue=queue, id=id)
 
 
 ROLES = {"producer": Producer, "worker": Worker, "janitor": Janitor}
 
 
-def run(role: str, engine: str, url: str, folder: Path, name: str, until: float) -> None:
+def run(
+    role: str, engine: str, url: str, folder: Path, name: str, until: float, package: bool
+) -> None:
     """The whole life of a process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us ends us
-    actor = ROLES[role](engine, url, folder, name)
+    queues = QUEUES if role == "worker" or not package else QUEUES + HANDLED
+    actor = ROLES[role](engine, url, folder, name, queues)
     try:
         actor.work(until)
     except Exception:

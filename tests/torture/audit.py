@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.torture import order
-from tests.torture.database import is_crowding
+from tests.torture import order, runs
+from tests.torture.database import HANDLED, is_crowding
 from tests.torture.history import SETTLING, Claim, History, Job, Row, Settling
 from tests.torture.journal import Call
 
 ENDS = ("ack", "ack_batch", "fail", "cancel")  # after which nobody may have the job again
+OF_CHAOS = ("move_clock", "hold", "look", "terminate", "ended", "wait_for_workers")
 DEFAULTS = {
     "priority": 0, "max_attempts": 3, "visibility_timeout_s": 300, "backoff_base_s": 5,
     "dead_letter_retention_s": None,
@@ -35,6 +36,7 @@ def audit(calls: list[Call], final: dict[str, Any]) -> Report:
     report = Report(figures=figures(history))
     report.findings += history.wrong
     report.findings += failures(history)
+    report.findings += runs.findings(history, final)
     for job in history.jobs.values():
         report.findings += JobAudit(history, job, report.figures).findings()
     report.findings += prunings(history)
@@ -50,8 +52,9 @@ def figures(history: History) -> Counter[str]:
             "jobs": sum(history.existed(job) is True for job in jobs),
             "jobs rolled back": sum(history.existed(job) is False for job in jobs),
             "jobs dead at the end": sum(bool(job.final) for job in jobs),
-            "calls": sum(c.name not in ("move_clock", "hold", "look") for c in calls),
+            "calls": sum(c.name not in OF_CHAOS for c in calls),
             "calls undone": sum(call.happened is False for call in calls),
+            "runs of handlers": sum(call.name == "run" for call in calls),
             "calls of unknown outcome": sum(call.happened is None for call in calls),
             "claims": sum(bool(claim.call.happened) for job in jobs for claim in job.claims),
             "settlings accepted": sum(bool(s.accepted) for s in settlings),
@@ -131,7 +134,10 @@ class JobAudit:
     # -- claims
 
     def claim(self, claim: Claim) -> Iterator[str]:
-        row, call, now = claim.row, claim.call, claim.row["claimed_at"]
+        row, call = claim.row, claim.call
+        if "claimed_at" not in row:  # what a command is told
+            return
+        now = row["claimed_at"]
         if not (
             self.clock.least(call.start) <= now <= self.clock.most(call.done)
             and row["claim_expires_at"] == now + self.job.options["visibility_timeout_s"]
@@ -152,6 +158,8 @@ class JobAudit:
         runs = len(self.claims.keys() - released)
         if runs > self.job.max_attempts:
             yield f"{self.job} ran {runs} times, with max_attempts {self.job.max_attempts}"
+        if self.job.queue in HANDLED:  # by claims of which nobody tells
+            return
         # An attempt of which nobody tells was handed out by a claim of which nobody tells.
         last = max([*self.claims, *(row["attempts"] for row in self.job.final)], default=0)
         known = {claim.attempt for claim in self.job.claims if claim.call.possible}
@@ -168,7 +176,9 @@ class JobAudit:
                 s.name in ("release", "retry") and s.attempt == attempt and s.possible
                 for s in self.job.settlings
             )
-            if after and not given_back and after.row["claimed_at"] <= self.held_until(claim):
+            if not after or given_back or "claimed_at" not in after.row.keys() & claim.row.keys():
+                continue
+            if after.row["claimed_at"] <= self.held_until(claim):
                 yield f"attempt {attempt + 1} of {self.job} began while {attempt} was held"
 
     # -- deadlines: a heartbeat may put them off, and also bring them forward
@@ -191,7 +201,7 @@ class JobAudit:
         deadlines = [self.clock.most(beat.done) + seconds for beat, seconds in beats]
         for claim in self.job.claims:
             if claim.attempt == attempt and claim.call.possible:
-                deadlines.append(claim.row["claim_expires_at"])
+                deadlines.append(math.inf if claim.kept else claim.row["claim_expires_at"])
         return max(deadlines, default=math.inf)
 
     # -- ack, retry, release, fail, heartbeat, cancel
@@ -229,7 +239,7 @@ class JobAudit:
         """Whether the claim certainly was good, and nothing can have been in the way."""
         call = settling.call
         claims = [claim for claim in self.job.claims if claim.attempt == settling.attempt]
-        if call.name not in SETTLING or len(claims) != 1:
+        if call.name not in SETTLING or len(claims) != 1 or call.result is None:
             return False
         [claim] = claims
         visible = claim.call.happened and claim.call.end < call.start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import random
 import signal
@@ -17,75 +16,85 @@ from typing import Any
 import psycopg
 
 from tests.harness.server import Server
-from tests.torture.actors import QUEUES, Janitor, Worker, run
-from tests.torture.database import Face, errors, open_face
+from tests.torture.actors import Janitor, Worker
+from tests.torture.cast import Cast
+from tests.torture.database import HANDLED, QUEUES, STATS_VIEW, Face, errors, open_face
 from tests.torture.journal import Journal, Undone
+from tests.torture.runs import PATIENCE_S
 
-CAST = {"producer": 2, "worker": 4, "janitor": 1}
 # What happens, and how often of all.
 DECKS = {
     "postgres": {
         "kill_process": 16, "stop_process": 3, "move_clock": 8, "hold_snapshot": 3, "hold_locks": 2,
         "vacuum": 2, "kill_backend": 9, "crash_backend": 1, "restart_server": 1,
+        "leap": 1,
     },
     "sqlite": {
         "kill_process": 24, "stop_process": 4, "move_clock": 10, "hold_snapshot": 4,
-        "hold_locks": 4, "vacuum": 2,
+        "hold_locks": 4, "vacuum": 2, "leap": 1,
     },
 }  # fmt: skip
 
-# A plain fork of this process would share its connections.
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["tests.torture.actors"])
-
 
 class Round:
-    def __init__(self, engine: str, url: str, server: Server | None, folder: Path) -> None:
+    """`package`: with processes that work through the package, beside those of raw calls."""
+
+    def __init__(
+        self, engine: str, url: str, server: Server | None, folder: Path, *, package: bool
+    ) -> None:
         self.engine, self.url, self.server, self.folder = engine, url, server, folder
+        self.package = package
         self.rng = random.Random(folder.name)
         with closing(self.face()) as face:
             [(self.moved,)] = face.run("SELECT seconds FROM clock")
-            if engine == "sqlite":
+            if engine == "sqlite":  # the package switches to WAL, and keeps it
                 face.run(f"PRAGMA journal_mode = {self.rng.choice(('wal', 'wal', 'delete'))}")
         self.journal = Journal(folder, "chaos")
         self.happened: Counter[str] = Counter()
-        self.cast: list[tuple[str, Any]] = []
-        self.names = 0
         self.snapshots: list[tuple[float, Face]] = []  # until when they are held
 
     # -- processes
 
-    def start(self, role: str) -> None:
-        self.names += 1
-        arguments = (role, self.engine, self.url, self.folder, f"{role}{self.names}", self.until)
-        process = processes.Process(target=run, args=arguments, daemon=True)
-        process.start()
-        self.cast.append((role, process))
-
     def run(self, seconds: float) -> None:
-        self.until = time.time() + seconds
+        until = time.time() + seconds
         with self.journal.call("move_clock", seconds=self.moved) as outcome:
             outcome["result"] = True  # by the rounds before
-        for role, number in CAST.items():
-            for _ in range(number):
-                self.start(role)
+        self.cast = Cast(
+            self.engine, self.url, self.folder, self.journal, until, package=self.package
+        )
+        chances = DECKS[self.engine] | ({"terminate_process": 6} if self.package else {})
         deck: list[str] = []
-        while time.time() < self.until - 1:
+        while time.time() < until - 1:
             time.sleep(self.rng.random() * 0.8)
             self.let_go(time.time())
+            self.cast.look()
             if not deck:
-                deck = [name for name, times in DECKS[self.engine].items() for _ in range(times)]
+                deck = [name for name, times in chances.items() for _ in range(times)]
                 self.rng.shuffle(deck)
             name = deck.pop()
             with self.surviving():
                 getattr(self, name)()
                 self.happened[name] += 1
-        for _, process in self.cast:
-            process.join(timeout=30)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        self.cast.end_raw()
         self.let_go(math.inf)
+        if self.package:
+            self.wait_for_workers()
+        self.cast.end()
+
+    def wait_for_workers(self) -> None:
+        """In peace at last, they take all that is ready."""
+        sql = (
+            f"SELECT queue, ready + lapsed FROM {STATS_VIEW[self.engine]} WHERE ready + lapsed > 0"
+        )
+        with self.journal.call("wait_for_workers") as outcome, closing(self.patient_face()) as face:
+            give_up_at, left = math.inf, {"": 0}
+            while left and time.time() < give_up_at:
+                self.cast.look()
+                before, left = left, {queue: n for queue, n in face.run(sql) if queue in HANDLED}
+                if left != before:
+                    give_up_at = time.time() + PATIENCE_S
+                time.sleep(0.1)
+            outcome["result"] = left
 
     @contextmanager
     def surviving(self) -> Iterator[None]:
@@ -94,18 +103,20 @@ class Round:
             yield
 
     def kill_process(self) -> None:
-        index = self.rng.randrange(len(self.cast))
-        role, process = self.cast.pop(index)
-        process.kill()
-        process.join()
-        self.start(role)
+        self.cast.kill(self.rng)
 
     def stop_process(self) -> None:
-        _, process = self.rng.choice(self.cast)
+        process = self.rng.choice(self.cast.members).process
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGSTOP)
             time.sleep(self.rng.random() * 3)
             os.kill(process.pid, signal.SIGCONT)
+
+    def terminate_process(self) -> None:
+        if at_work := self.cast.at_work():
+            member = self.rng.choice(at_work)
+            self.cast.terminate(member)
+            self.cast.start(member.role)
 
     # -- the database
 
@@ -118,6 +129,10 @@ class Round:
             with closing(self.face()) as face:
                 face.run(f"UPDATE clock SET seconds = seconds + {seconds}")
             outcome["result"] = True
+
+    def leap(self) -> None:
+        """Past every claim."""
+        self.move_clock(400)
 
     def hold_snapshot(self) -> None:
         face = self.face()
@@ -179,7 +194,17 @@ class Round:
                 self.take_all(face)
             jobs = face.jobs()
             business = [token for (token,) in face.run("SELECT token FROM business")]
-        return {"jobs": jobs, "business": business}
+            booked = face.run("SELECT token, attempt FROM booked")
+        return {"jobs": jobs, "business": business, "booked": booked, "panics": self.panics()}
+
+    def panics(self) -> list[str]:
+        """Of threads that nobody waits for."""
+        return [
+            f"{log.stem}: {line}"
+            for log in self.folder.glob("*.log")
+            for line in log.read_text(errors="replace").splitlines()
+            if line.startswith(("Exception in thread", "Exception ignored", "Fatal Python error"))
+        ]
 
     def patient_face(self) -> Face:
         """The server may be recovering still."""
@@ -190,17 +215,18 @@ class Round:
                 time.sleep(0.2)
 
     def take_all(self, face: Face) -> None:
-        worker = Worker(self.engine, self.url, self.folder, "last_worker", face)
-        janitor = Janitor(self.engine, self.url, self.folder, "last_janitor", face)
+        everything = QUEUES + HANDLED
+        worker = Worker(self.engine, self.url, self.folder, "last_worker", everything, face)
+        janitor = Janitor(self.engine, self.url, self.folder, "last_janitor", everything, face)
         for _ in range(10):
             self.move_clock(1000)  # past every delay, deadline and expiry
             claimed = 0
-            for queue in QUEUES:
+            for queue in everything:
                 while taken := worker.claim(queue, 7):
                     claimed += taken
                     while worker.handles:
                         worker.settle_one("ack", *worker.handles.pop())
-            for queue in QUEUES:
+            for queue in everything:
                 expired, _ = janitor.sweep(queue)
                 claimed += expired
             if not claimed:

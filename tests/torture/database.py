@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 import psycopg
 
+import alkstore
 from alkstore._sql import installer
-from tests.model.faces import Postgres, Sqlite
+from tests.model.faces import OUTBOX, Postgres, Sqlite
 from tests.torture.journal import Undone
 
 # Now is the machine's time and an offset. It is only ever raised: so the time before a call and
@@ -17,6 +18,7 @@ from tests.torture.journal import Undone
 SETUP = {
     "postgres": """
         CREATE TABLE business (token text PRIMARY KEY);
+        CREATE TABLE booked (token text, attempt bigint);
         CREATE TABLE clock (seconds bigint NOT NULL);
         INSERT INTO clock VALUES (0);
         CREATE OR REPLACE FUNCTION alkstore._now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
@@ -25,13 +27,19 @@ SETUP = {
         $$""",
     "sqlite": """
         CREATE TABLE business (token TEXT PRIMARY KEY);
+        CREATE TABLE booked (token TEXT, attempt INTEGER);
         CREATE TABLE clock (seconds INTEGER NOT NULL);
         INSERT INTO clock VALUES (0);
         DROP VIEW __alkstore_clock;
         CREATE VIEW __alkstore_clock(now) AS SELECT unixepoch() + seconds FROM clock""",
 }
 JOB_TABLE = {"postgres": "alkstore._job", "sqlite": "__alkstore_job"}
+STATS_VIEW = {"postgres": "alkstore.queue_stats", "sqlite": "alkstore_queue_stats"}
 JOBS_VIEW = {"postgres": "alkstore.jobs", "sqlite": "alkstore_jobs"}
+
+QUEUES = ("a", "b", "c", "d")  # of raw calls
+SENT = OUTBOX + "sent"
+HANDLED = ("served", "busy", "consumed", "commanded", SENT)  # by the package
 
 Face = Postgres | Sqlite
 
@@ -47,7 +55,9 @@ def open_face(url: str, engine: str) -> Face:
     if engine == "sqlite":
         return Sqlite(url, timeout=2)
     options = "-c lock_timeout=10s"
-    return Postgres(url, application_name="torture", options=options, connect_timeout=10)
+    face = Postgres(url, application_name="torture", options=options, connect_timeout=10)
+    face.run("RESET alkstore.notify")
+    return face
 
 
 @contextmanager
@@ -62,6 +72,8 @@ def errors() -> Iterator[None]:
         raise Undone(f"{error.sqlstate} {error}") from error
     except sqlite3.Error as error:
         raise Undone(str(error)) from error
+    except alkstore.Busy as error:
+        raise Undone(f"{getattr(error.__cause__, 'sqlstate', '')} {error}".strip()) from error
 
 
 def is_lost(error: Exception) -> bool:
@@ -70,5 +82,5 @@ def is_lost(error: Exception) -> bool:
 
 
 def is_crowding(error: str) -> bool:
-    """A lock timeout, a busy file."""
-    return error.startswith(("55P03", "database is locked"))
+    """A lock timeout, a busy file, a store that another thread keeps."""
+    return error.startswith(("55P03", "database is locked", "another thread has had"))

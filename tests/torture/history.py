@@ -7,10 +7,11 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.model.faces import CLAIM_COLUMNS, JOB_COLUMNS
+from tests.torture import runs
 from tests.torture.actors import payload
 from tests.torture.journal import Call
 
@@ -21,10 +22,11 @@ Row = dict[str, Any]
 
 @dataclass
 class Claim:
-    """One job in the answer of a claim."""
+    """One job in the answer of a claim; `kept`: by heartbeats, of which nobody tells."""
 
     call: Call
     row: Row
+    kept: bool = False
 
     @property
     def attempt(self) -> int:
@@ -113,12 +115,14 @@ class History:
         self.calls = calls
         self.clock = Clock(list(self.named("move_clock")))
         self.business = set(final["business"])
+        self.booked = [tuple(row) for row in final["booked"]]
         self.wrong: list[str] = []
         self.jobs: dict[str, Job] = {}
         self.by_id: dict[int, Job] = {}
         self._collect_enqueued()
         self._collect_final([dict(zip(JOB_COLUMNS, row, strict=True)) for row in final["jobs"]])
         self._collect_claims()
+        self._collect_runs()
         self._collect_settlings()
         # By queue, those of which not even the answer is known.
         self.unknown_claims: dict[str, list[Call]] = defaultdict(list)
@@ -176,6 +180,18 @@ class History:
                 else:
                     job.claims.append(Claim(call, row))
 
+    def _collect_runs(self) -> None:
+        stopped = runs.stopped(self)
+        for run in self.named("run"):
+            row = run.arguments["row"]
+            job = self._seen(row["job_id"], row["payload"])
+            if job is None:
+                self.wrong.append(f"job {row['job_id']}, of nobody in this round, was run")
+                continue
+            job.claims.append(Claim(runs.claim(self, run), row, row["queue"] != "consumed"))
+            for call in runs.settlings(run, stopped):
+                job.settlings.append(Settling(call, row["attempt"], None))
+
     def _collect_settlings(self) -> None:
         for call in self.named(*SETTLING):
             id, attempt = call.arguments["claim"]
@@ -187,6 +203,11 @@ class History:
                 self._settled(call, id, attempt, {len(claims): True, 0: False}.get(call.result))
         for call in self.named("cancel"):
             self._settled(call, call.arguments["id"], None, call.result)
+        for call in self.named("book"):
+            id, attempt = call.arguments["claim"]
+            job = self.by_id[id]
+            accepted = (job.token, attempt) in self.booked
+            job.settlings.append(Settling(replace(call, name="ack"), attempt, accepted))
 
     def _settled(self, call: Call, id: int, attempt: int | None, accepted: bool | None) -> None:
         if id in self.by_id:

@@ -6,6 +6,7 @@ A file is appended to by single writes of whole lines, and needs no fsync: the m
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -27,6 +28,7 @@ class Journal:
     def __init__(self, folder: Path, actor: str) -> None:
         self.actor = actor
         self.calls = 0
+        self._numbers = itertools.count(1)  # which threads may share
         self.transactions = 0
         self.transaction: int | None = None
         self._file = os.open(folder / f"{actor}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -37,8 +39,7 @@ class Journal:
     @contextmanager
     def call(self, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
         """Around one call, which puts its result into the dict."""
-        self.calls += 1
-        number = self.calls
+        self.calls = number = next(self._numbers)
         self.write(call=number, name=name, arguments=arguments, transaction=self.transaction)
         outcome: dict[str, Any] = {}
         try:
@@ -104,8 +105,8 @@ def read(folder: Path) -> list[Call]:
 
 def _read(file: Path) -> list[Call]:
     actor = file.stem
-    calls: dict[int, Call] = {}
-    undone: set[int] = set()
+    calls: dict[Any, Call] = {}
+    undone: set[Any] = set()
     kept: dict[int, bool | None] = {}  # of each transaction whose end was asked for
     ended: dict[int, float] = {}
     for line in file.read_text().splitlines(keepends=True):
