@@ -288,7 +288,8 @@ def main() -> int:
         parser.error("no command")
     if os.environ.get(URL_VARIABLE):
         return run(command, {})
-    with Server() as server:
+    # A vacuum comes when it likes, and holds snapshots that change what calls cost and read.
+    with Server(settings={"autovacuum": "off"}) as server:
         print(f"# PostgreSQL {server.major} on port {server.port}", file=sys.stderr, flush=True)
         return run(command, server.environment)
 
