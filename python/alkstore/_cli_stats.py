@@ -21,7 +21,7 @@ _COUNTS = tuple(
     Column(title, right=True) for title in ("READY", "OLDEST", *map(str.upper, COUNTS[1:]))
 )
 _MEANS = {
-    "ready": "waits for a minute or more, and none is processing: is a worker running?",
+    "ready": "waits a minute or more, and none is processing: is a worker running?",
     "lapsed": "a worker died or hung; the next claim takes it: alkstore jobs QUEUE",
     "expired": "past its expires_at, and nobody sweeps: alkstore sweep QUEUE",
     "dead": "will not run again, and says why: alkstore dead QUEUE",

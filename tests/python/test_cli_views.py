@@ -47,7 +47,7 @@ QUEUE  READY  OLDEST  DELAYED  PROCESSING  LAPSED  EXPIRED  DEAD
 a          1      1m        -           -       -        -     -
 b          1     now        -           1       -        -     -
 
-ready    waits for a minute or more, and none is processing: is a worker running?
+ready    waits a minute or more, and none is processing: is a worker running?
 """,
         "",
     )
