@@ -103,11 +103,10 @@ class Queue(Jobs):
         The wait ends when a job is committed, when next_due comes, and every `poll_s` seconds, in
         case that a wake was lost. A job that is iterated over is not acked by that. `batch` jobs
         are claimed at once; all should be done within the visibility timeout, and those that were
-        not reached when the loop ends are released, those whose claim has lapsed left out.
+        not reached when the loop ends are released.
 
-        While the database cannot be reached or is locked, it logs that and tries again. On
-        PostgreSQL it has one connection beside the pool, and all consumers of a store have another
-        one that listens. SQL: claim, next_due, release. Raises InvalidName, InvalidOption,
+        A database that is away or locked is logged and waited for. More of this is in the contract,
+        under poll-net. SQL: claim, next_due, release. Raises InvalidName, InvalidOption,
         StoreClosed, and TypeError for a stop that is no StopToken.
         """
         sized_name("worker_id", worker_id)  # SQL would only be asked once there is a job
