@@ -6,7 +6,10 @@ import logging
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from math import inf
+from textwrap import shorten
+from traceback import format_exception_only
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._claimer import Claimed
@@ -55,6 +58,37 @@ class Outcome(NamedTuple):
     delay_s: int | None = None
     not_before: float = 0.0  # of one that has been sent in vain
     maybe_sent: bool = False  # and yet may have arrived
+
+
+def outcome_of(claimed: Claimed, error: BaseException) -> Outcome:
+    """What becomes of a job whose handler raised; told to the log, if it can be told."""
+    job, text = claimed.job, _text(error)
+    call = "fail" if isinstance(error, Fail) else "retry"
+    delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
+    with suppress(BaseException):  # the error's own code, which runs when it is told, may raise
+        if isinstance(error, Fail):
+            log.info("job %d of %r will not succeed: %s", job.id, job.queue, _line(text))
+        elif isinstance(error, Retry):
+            log.info("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, _line(text))
+        else:
+            log.warning(
+                "job %d of %r, attempt %d, failed", job.id, job.queue, job.attempt, exc_info=error
+            )
+    return Outcome(claimed, call, text, delay_s)
+
+
+def _text(error: BaseException) -> str | None:
+    try:
+        if isinstance(error, Fail | Retry):
+            return str(error) or None
+        return "".join(format_exception_only(error)).strip()
+    except BaseException:
+        return type(error).__name__
+
+
+def _line(text: str | None) -> str:
+    """What the log tells of an error that its author may have meant for a file."""
+    return shorten(text or "no reason given", 200)
 
 
 class Outcomes:

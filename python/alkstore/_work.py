@@ -16,15 +16,13 @@ from collections import deque
 from contextlib import ExitStack, nullcontext, suppress
 from math import ceil, inf
 from queue import Empty, SimpleQueue
-from textwrap import shorten
-from traceback import format_exception_only
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
 from ._claimer import Claimed, Claimer, release
 from ._heartbeats import Heartbeats
-from ._outcomes import Fail, Outcome, Outcomes, Retry
+from ._outcomes import Outcome, Outcomes, outcome_of
 
 if TYPE_CHECKING:
     from .store import Session
@@ -200,21 +198,10 @@ class Run:
             return None
         try:
             _finish(self._worker.handlers[job.queue](job))
-        except Fail as error:
-            text = _text(error)
-            log.info("job %d of %r will not succeed: %s", job.id, job.queue, _line(text))
-            return Outcome(claimed, "fail", text)
-        except Retry as error:
-            text = _text(error)
-            log.info("job %d of %r, attempt %d: %s", job.id, job.queue, job.attempt, _line(text))
-            return Outcome(claimed, "retry", text, getattr(error, "delay_s", None))
         except BaseException as error:  # a handler's sys.exit() is no reason to end either
             if isinstance(error, SystemExit) and os.getpid() != self._owner:
                 _end_fork(error.code if isinstance(error.code, int) else int(bool(error.code)))
-            log.warning(
-                "job %d of %r, attempt %d, failed", job.id, job.queue, job.attempt, exc_info=error
-            )
-            return Outcome(claimed, "retry", "".join(format_exception_only(error)).strip())
+            return outcome_of(claimed, error)
         return Outcome(claimed, "ack")
 
     def _beating(self) -> set[Claimed]:
@@ -274,7 +261,8 @@ class Run:
 
 def _finish(result: object) -> None:
     """Refuse what has done nothing yet."""
-    if isinstance(result, CoroutineType | GeneratorType | AsyncGeneratorType):
+    # By its type: a proxy may raise when it is asked for its class.
+    if issubclass(type(result), CoroutineType | GeneratorType | AsyncGeneratorType):
         if isinstance(result, CoroutineType):
             result.close()  # without a warning that it was never awaited
         raise TypeError(f"the handler returned a {type(result).__name__}, which nobody runs")
@@ -285,15 +273,3 @@ def _end_fork(status: int) -> None:
         with suppress(Exception):
             stream.flush()
     os._exit(status)
-
-
-def _text(error: Exception) -> str | None:
-    try:
-        return str(error) or None
-    except Exception:
-        return type(error).__name__
-
-
-def _line(text: str | None) -> str:
-    """What the log tells of an error that its author may have meant for a file."""
-    return shorten(text or "no reason given", 200)

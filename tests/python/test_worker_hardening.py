@@ -1,0 +1,66 @@
+"""Worker and consume under what is rare: errors that cannot be told, files and disks that fail."""
+
+from __future__ import annotations
+
+import logging
+import pytest
+
+from alkstore import Fail, JobHandle, Retry, Store
+from tests.python.waiting import until
+from tests.python.working import record, running, settled
+
+# -- what a handler raises or returns -------------------------------------------------------------
+
+
+class NotesRaise(Exception):
+    __notes__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+
+class FailWhoseTextExits(Fail):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+class RetryWhoseTextInterrupts(Retry):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+UNTELLABLE: list[tuple[BaseException, str]] = [
+    (NotesRaise(), "NotesRaise"),
+    (SyntaxError("bad", ("f", 1, "no offset", "text")), "SyntaxError"),  # type: ignore[arg-type]
+    (FailWhoseTextExits(), "FailWhoseTextExits"),
+    (RetryWhoseTextInterrupts(delay_s=1000), "RetryWhoseTextInterrupts"),
+]
+
+
+def test_an_error_that_cannot_be_told_costs_no_thread(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = store.queue("q", backoff_base_s=1000)
+
+    def handle(job: JobHandle) -> None:
+        raise UNTELLABLE[job.payload][0]
+
+    with caplog.at_level(logging.INFO, "alkstore"):
+        jobs = queue.enqueue_batch(range(len(UNTELLABLE)))
+        with running(store, {"q": handle}):
+            until(lambda: all(settled(queue, job_id)() for job_id in jobs))
+    told = [(job := record(queue, job_id)).last_error or job.retry_error for job_id in jobs]
+    assert told == [text for _, text in UNTELLABLE]
+    states = [record(queue, job_id).state for job_id in jobs]
+    assert states == ["pending", "pending", "dead", "pending"]
+
+
+class Unbound:
+    """As a proxy for something that is not there."""
+
+    __class__ = property(lambda self: 1 / 0)
+
+
+def test_a_handler_may_return_what_cannot_be_asked_for_its_class(store: Store) -> None:
+    queue = store.queue("q")
+    job_id = queue.enqueue(1)
+    with running(store, {"q": lambda job: Unbound()}):
+        until(settled(queue, job_id))
+    assert queue.get_job(job_id) is None
