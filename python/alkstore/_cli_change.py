@@ -41,6 +41,7 @@ def add(commands: Commands) -> None:
             "alkstore enqueue emails - < payload.json",
             "alkstore enqueue emails - --lines < payloads.jsonl",
         ],
+        grant="producer",
     )
     add_queue(command)
     command.add_argument("payload", metavar="JSON", help="JSON text, or - to read it from stdin")
@@ -65,6 +66,7 @@ def add(commands: Commands) -> None:
         _cancel,
         "delete a live job, also one that is being processed",
         ["alkstore cancel emails 7"],
+        grant="operator",
     )
     add_job(command)
     add_json(command, "one object")
@@ -76,6 +78,7 @@ def add(commands: Commands) -> None:
         _sweep,
         "bury the jobs of a queue that have expired, and delete dead ones past their retention",
         ["alkstore sweep emails"],
+        grant="worker",
     )
     add_queue(command)
     add_json(command, "one object")

@@ -30,18 +30,27 @@ class NoSuchJob(AlkstoreError):
 
 
 def add_command(
-    commands: Commands, name: str, run: Run, does: str, examples: Sequence[str]
+    commands: Commands,
+    name: str,
+    run: Run,
+    does: str,
+    examples: Sequence[str],
+    grant: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Declare a command. Its arguments, and how to name its database, are still to be added."""
+    """Declare a command. Its arguments, and how to name its database, are still to be added.
+
+    grant: what lets a role of PostgreSQL do it, `operator` for alkstore.grant_operator.
+    """
+    needs = "" if grant is None else f" A PostgreSQL role needs alkstore.grant_{grant}."
     command = commands.add_parser(
         name,
         help=does,
-        description=fill(f"{does[0].upper()}{does[1:]}.", 79),
+        description=fill(f"{does[0].upper()}{does[1:]}.{needs}", 79),
         epilog="\n  ".join(["examples:", *examples]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, grant=grant)
     return command
 
 

@@ -52,6 +52,7 @@ def add(commands: Commands) -> None:
         "list the live jobs of a queue in the order of claims: first those ready now, then those "
         "that become due, by when",
         ["alkstore jobs emails", "alkstore jobs emails --all --json | jq 'select(.attempts > 1)'"],
+        grant="operator",
     )
     _add_list(command)
 
@@ -61,6 +62,7 @@ def add(commands: Commands) -> None:
         _dead,
         "list the dead jobs of a queue, newest first, with the error that ended each",
         ["alkstore dead emails", "alkstore dead emails --limit 5 --json | jq -r .last_error"],
+        grant="operator",
     )
     _add_list(command)
 
@@ -70,6 +72,7 @@ def add(commands: Commands) -> None:
         _get,
         "show all of one job, live or dead",
         ["alkstore get emails 7", "alkstore get emails 7 --json | jq -r .payload"],
+        grant="operator",
     )
     add_job(command)
     add_json(command, "one object")

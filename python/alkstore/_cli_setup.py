@@ -39,6 +39,7 @@ def add(commands: Commands) -> None:
         _run_schedules,
         "fire schedules at their boundaries until SIGTERM or SIGINT",
         ["alkstore run-schedules app.db", "alkstore run-schedules --ttl-s 10"],
+        grant="scheduler",
     )
     add_target(command)
     command.add_argument(

@@ -42,6 +42,7 @@ def add(commands: Commands) -> None:
             "alkstore stats --watch 10",
             "alkstore stats --json | jq '.queues[] | select(.lapsed > 0)'",
         ],
+        grant="operator",
     )
     command.add_argument(
         "--watch",

@@ -25,6 +25,7 @@ def add(commands: Commands) -> None:
             "alkstore work emails --exec ./send.sh",
             "alkstore work thumbnails --exec 'python3 -m thumbnails' --concurrency 8",
         ],
+        grant="worker",
     )
     add_queue(command)
     command.add_argument(

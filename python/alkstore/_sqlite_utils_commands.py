@@ -59,7 +59,7 @@ def install(path: str) -> None:
 @click.option("--expires-s", type=int, help="Seconds after which it is not handed out any more")
 @click.option("--max-attempts", type=int, help="Claims before the job is dead; default 3")
 def enqueue(path: str, queue: str, payload: str, **options: Any) -> None:
-    """Add a job and print its id; PAYLOAD is JSON text, or - to read it"""
+    """Add a job and print its id; PAYLOAD is JSON, or - for stdin"""
     text = sys.stdin.read() if payload == "-" else payload
     with open_store(path) as store:
         click.echo(store.queue(queue).enqueue(RawJson(text), **options))

@@ -19,6 +19,8 @@ from .errors import AlkstoreError
 
 _GROUPS = (_cli_setup, _cli_work, _cli_stats, _cli_look, _cli_change)
 
+_DENIED = "42501"  # what PostgreSQL says to a role that lacks a right
+
 _STATUSES = """\
 alkstore COMMAND --help shows what a command takes, with examples.
 
@@ -56,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         ours = isinstance(error, AlkstoreError)  # and so a line, in which a name may hold a break
         says = str(error) if ours else " ".join(str(error).split())
+        if options.grant and getattr(error.__cause__ or error, "sqlstate", None) == _DENIED:
+            says += f"; alkstore.grant_{options.grant} allows it"
         print(f"alkstore: {printable(says)}", file=sys.stderr)
         return 3 if isinstance(error, NoSuchJob) else 1
     return 0

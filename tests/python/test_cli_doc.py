@@ -57,6 +57,9 @@ def test_the_grant_of_each_command_is_documented() -> None:
     rows = re.findall(r"^\| (.*) \| `grant_(\w+)`", section("Every command"), re.MULTILINE)
     told = {name: grant for names, grant in rows for name in re.findall(r"`([\w-]+)`", names)}
     assert told == GRANTS
+    for command, grant in GRANTS.items():
+        help_ = " ".join(parsers()[command].format_help().split())
+        assert help_.count("alkstore.grant_") == help_.count(f"alkstore.grant_{grant}.") == 1
 
 
 def test_every_exit_status_is_documented() -> None:
