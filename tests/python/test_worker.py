@@ -15,7 +15,7 @@ import pytest
 import alkstore
 from alkstore import Fail, InvalidName, InvalidOption, JobHandle, Retry, Store, Worker
 from tests.python.waiting import until
-from tests.python.working import Gate, is_gone, record, running, settled, warnings
+from tests.python.working import Calls, Gate, is_gone, record, running, settled, warnings
 
 # -- how a handler ends ---------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class RetryWithoutDelay(Retry):
         Exception.__init__(self, "no delay")
 
 
-LONG = "x" * 10_000_000
+LONG = "x" * 1_000_000
 
 ENDINGS: list[tuple[BaseException, str]] = [
     (SystemExit(3), "SystemExit: 3"),
@@ -227,13 +227,16 @@ def test_an_ack_that_was_rolled_back_counts_for_nothing(store: Store) -> None:
 
 
 def test_a_job_that_was_cancelled_is_told_once(
-    store: Store, gate: Gate, caplog: pytest.LogCaptureFixture
+    store: Store, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue = store.queue("q", visibility_timeout_s=1)
+    calls = Calls(store, monkeypatch)
+    queue = store.queue("q", visibility_timeout_s=2)
     job_id = queue.enqueue(1)
     with running(store, {"q": gate}):
         until(lambda: gate.begun)
         assert queue.cancel(job_id)
+        beats = calls.number["heartbeat"]
+        until(lambda: calls.number["heartbeat"] > beats)  # which is refused
         gate.open()
         other = queue.enqueue(2)
         until(lambda: is_gone(queue, other))

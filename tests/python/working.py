@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -63,6 +64,28 @@ class Gate:
 
     def open(self) -> None:
         self._open.set()
+
+
+class Calls:
+    """How many calls workers have made, by their names."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.number: Counter[str] = Counter()
+        calls: Any = next(c for c in type(store._engine).__mro__ if "settle" in vars(c))
+        settle, look = calls.settle, calls.look
+
+        def counted_settle(session: Any, call: str, queue: str, claims: Any) -> Any:
+            answers = settle(session, call, queue, claims)
+            self.number[call] += 1
+            return answers
+
+        def counted_look(session: Any, queue: str, worker_id: str, n: int) -> Any:
+            answers = look(session, queue, worker_id, n)
+            self.number["look"] += 1
+            return answers
+
+        monkeypatch.setattr(calls, "settle", counted_settle)
+        monkeypatch.setattr(calls, "look", counted_look)
 
 
 def is_gone(queue: Queue, *job_ids: int) -> bool:
