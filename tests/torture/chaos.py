@@ -78,8 +78,17 @@ class Round:
         self.cast.end_raw()
         self.let_go(math.inf)
         if self.package:
+            with self.surviving():
+                self.strike_all()
             self.wait_for_workers()
         self.cast.end()
+
+    def strike_all(self) -> None:
+        """So that none can go on without getting over something."""
+        if self.engine == "postgres":
+            self.kill_backend(1000)
+        else:
+            self.hold_locks()
 
     def wait_for_workers(self) -> None:
         """In peace at last, they take all that is ready."""
@@ -167,11 +176,11 @@ class Round:
             for statement in statements[self.engine]:
                 face.run(statement)
 
-    def kill_backend(self) -> None:
+    def kill_backend(self, most: int = 1) -> None:
         with closing(self.face()) as face:
             face.run(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                "application_name = 'torture' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
+                f"'torture' AND pid <> pg_backend_pid() ORDER BY random() LIMIT {most}"
             )
 
     def crash_backend(self) -> None:

@@ -28,7 +28,7 @@ DRAIN_S = 1
 CRASHED = 77  # the status of a process that a handler has ended
 ENDINGS = {
     "succeed": 60, "book": 12, "settle": 8, "stumble": 6, "retry": 8, "fail": 4, "block": 2,
-    "crash": 0.3,
+    "hang": 0.3, "crash": 0.3,
 }  # fmt: skip
 
 
@@ -93,8 +93,12 @@ class Handlers:
                 )
             case "fail":
                 raise alkstore.Fail(self.rng.choice((None, text)))
+            case "block" | "hang" if job.queue == SENT:
+                time.sleep(0.5)  # who runs an outbox waits for longer than we do
             case "block":
-                time.sleep(3 * DRAIN_S if job.queue != SENT else 0.5)
+                time.sleep(3 * DRAIN_S)
+            case "hang":
+                time.sleep(60)
             case "crash":
                 os._exit(CRASHED)
         return ["ack"]
