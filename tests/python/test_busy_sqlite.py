@@ -23,6 +23,7 @@ import alkstore
 from alkstore import Busy, InvalidName, InvalidOption, JobHandle, Queue, Store
 from alkstore.locks import LockCalls
 from alkstore.scheduler import SchedulerCalls
+from tests.python.waiting import until
 
 
 def connect(path: Path, timeout: float = 0) -> sqlite3.Connection:
@@ -276,8 +277,7 @@ def test_four_processes_work_around_a_writer_and_a_reader_that_keep_the_file(
         for process in processes:
             process.start()
         together.wait()
-        while rows(writer, "SELECT count(*) FROM done") < [(100,)]:
-            time.sleep(0.001)
+        until(lambda: rows(writer, "SELECT count(*) FROM done") >= [(100,)])
         writer.execute("BEGIN IMMEDIATE")
         [done] = rows(writer, "SELECT count(*) FROM done")
         cursor = reader.execute("SELECT * FROM done")

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +19,7 @@ import pytest
 
 from alkstore._sql import installer
 from tests.harness.server import Server
+from tests.python.waiting import until
 
 # Stops a call in its middle: until somebody gives the advisory lock 1 back.
 STOP = """
@@ -55,15 +55,10 @@ def url(server: Server) -> Iterator[str]:
     server.psql("DROP DATABASE crash WITH (FORCE)")
 
 
-def connect_when_up(url: str) -> psycopg.Connection:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return psycopg.connect(url, autocommit=True)
-        except psycopg.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+def connection_if_up(url: str) -> psycopg.Connection | None:
+    with suppress(psycopg.OperationalError):
+        return psycopg.connect(url, autocommit=True)
+    return None
 
 
 def jobs(connection: psycopg.Connection) -> list[tuple[object, ...]]:
@@ -94,14 +89,13 @@ def test_a_backend_killed_inside_a_call_leaves_everything_as_it_was(url: str, ca
         thread = threading.Thread(target=victim)
         thread.start()
         waits = "SELECT FROM pg_locks WHERE pid = %s AND locktype = 'advisory' AND NOT granted"
-        while not keeper.execute(waits, [connection.info.backend_pid]).rowcount:
-            pass
+        until(lambda: keeper.execute(waits, [connection.info.backend_pid]).rowcount)
         os.kill(connection.info.backend_pid, signal.SIGKILL)
         thread.join()
         with suppress(psycopg.OperationalError):
             while True:  # until the server has ended all others, too
                 keeper.execute("SELECT 1")
-    with connect_when_up(url) as after:
+    with until(lambda: connection_if_up(url)) as after:
         assert jobs(after) == before
         after.execute("DROP FUNCTION stop CASCADE")
         after.execute(sql.encode())
@@ -153,8 +147,7 @@ def test_a_server_stopped_in_the_middle_of_a_drain_loses_nothing(server: Server,
         with ProcessPoolExecutor(4, SPAWN) as pool:
             workers = [pool.submit(drain, url, f"worker {n}") for n in range(4)]
             count = "SELECT count(*) FROM alkstore._job"
-            while connection.execute(count).fetchall() > [(COUNT * 2 // 3,)]:
-                pass
+            until(lambda: connection.execute(count).fetchall() <= [(COUNT * 2 // 3,)])
             server.stop("immediate")
             logs = [worker.result() for worker in workers]
     server.start()
