@@ -22,7 +22,7 @@ from .errors import AlkstoreError, Busy, StoreClosed, Unavailable
 
 
 class SqliteSession(SqliteCalls):
-    """The calls on a connection, which is made when needed."""
+    """The calls on a connection, which is made when needed, and anew when it is of no use."""
 
     def __init__(self, path: str, busy_timeout_s: float, synchronous: str) -> None:
         self.path = path
@@ -91,6 +91,10 @@ class SqliteSession(SqliteCalls):
             if self._connection.in_transaction:  # only ever this thread's, since it has the lock
                 raise AlkstoreError("a transaction of this store is open in this thread: pass tx=")
             yield self._connection
+        except Unavailable:
+            if self.path != ":memory:":  # which would be lost
+                self._disconnect()  # what was opened while the file was read-only stays read-only
+            raise
         finally:
             self._lock.release()
 

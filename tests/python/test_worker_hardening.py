@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
-from alkstore import Fail, JobHandle, Retry, Store
+import alkstore
+from alkstore import Fail, JobHandle, Retry, Store, sqlite
+from alkstore._sqlite_connection import switch_to_wal
 from tests.python.waiting import until
-from tests.python.working import record, running, settled
+from tests.python.working import is_gone, record, running, settled, until_prolonged, warnings
 
 # -- what a handler raises or returns -------------------------------------------------------------
 
 
 class NotesRaise(Exception):
-    __notes__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
+    __notes__ = property(lambda self: 1 / 0)
 
 
 class FailWhoseTextExits(Fail):
@@ -64,3 +70,34 @@ def test_a_handler_may_return_what_cannot_be_asked_for_its_class(store: Store) -
     with running(store, {"q": lambda job: Unbound()}):
         until(settled(queue, job_id))
     assert queue.get_job(job_id) is None
+
+
+# -- files that cannot be written for a while -----------------------------------------------------
+
+
+def test_a_connection_that_was_made_while_the_file_was_read_only_is_made_anew(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read_only = True
+
+    def switch(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+        switch_to_wal(connection, busy_timeout_s)
+        if read_only:  # root may write to any file: so SQLite refuses, with the same code
+            connection.execute("PRAGMA query_only = ON")
+
+    begun: Counter[int] = Counter()
+
+    def handle(job: JobHandle) -> None:
+        nonlocal read_only
+        begun[job.id] += 1
+        until(lambda: any("heartbeats of 'q'" in text for text in warnings(caplog)))
+        read_only = False
+        until_prolonged(queue, job.id)
+
+    with alkstore.open(sqlite_path) as store:
+        queue = store.queue("q", visibility_timeout_s=5)
+        monkeypatch.setattr(sqlite, "switch_to_wal", switch)
+        job_id = queue.enqueue(1)
+        with running(store, {"q": handle}):
+            until(lambda: is_gone(queue, job_id))
+    assert begun == {job_id: 1}
