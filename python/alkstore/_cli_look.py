@@ -22,7 +22,7 @@ from ._cli_common import (
     views,
     what,
 )
-from ._cli_text import Column, cut, distance, json_line, printable, table, utc
+from ._cli_text import Column, cut, distance, json_line, legible, printable, table, utc
 from ._input import integer
 from ._views import Row, Views
 
@@ -165,13 +165,14 @@ def _live_cells(job: Row) -> list[str]:
         _attempts(job),
         str(job["priority"]),
         (job["worker_id"] if held else job["retry_error"]) or "",
-        job["payload"],
+        legible(job["payload"]),
     ]
 
 
 def _dead_cells(job: Row) -> list[str]:
     died = distance(job["died_at"], job["now"])
-    return [str(job["job_id"]), died, _attempts(job), job["last_error"], job["payload"]]
+    payload = legible(job["payload"])
+    return [str(job["job_id"]), died, _attempts(job), job["last_error"], payload]
 
 
 def _attempts(job: Row) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 from ._rows import EPOCH
 
 _GAP = "  "
+_ESCAPES = re.compile(r"(?P<letters>(?:\\u[0-9a-fA-F]{4})+)|\\.", re.DOTALL)
 _NARROWEST = 12  # what a text keeps on a terminal that is too narrow for all
 
 
@@ -26,6 +28,18 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def legible(payload: str) -> str:
+    r"""JSON text with the letters that Python writes as \u00fc, but not what needs its escape."""
+    return _ESCAPES.sub(_letters, payload)
+
+
+def _letters(escapes: re.Match[str]) -> str:
+    if escapes["letters"] is None:
+        return escapes[0]
+    letters = str(json.loads(f'"{escapes[0]}"'))
+    return escapes[0] if not letters.isprintable() or set(letters) & {'"', "\\"} else letters
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> str:

@@ -272,6 +272,24 @@ def test_nothing_printed_moves_the_cursor(command: Command, store: alkstore.Stor
     assert command("dead", name)[1] == f"no dead jobs in queue {shown}\n"
 
 
+def test_tables_show_the_letters_that_json_escapes(command: Command, store: alkstore.Store) -> None:
+    queue = store.queue("q")
+    # Left alone: a quote, a control, half of a pair, and what only looks like an escape.
+    texts = ["中文, Ä, 😀", '\x1b"', "\ud83d", "\\u00c4"]
+    for text in texts:
+        queue.enqueue([text])
+    for job in queue.claim_batch("w", 4):
+        assert job.fail("x")
+        queue.enqueue(job.payload)
+    shown = [r'["中文, Ä, 😀"]', r'["\u001b\""]', r'["\ud83d"]', r'["\\u00c4"]']
+    for name, expected in (("jobs", shown), ("dead", shown[::-1])):
+        lines = command(name, "q")[1].splitlines()[1:]
+        assert [line[line.index("[") :] for line in lines] == expected
+        jobs = objects(command(name, "q", "--json")[1])
+        assert jobs[-1 if name == "dead" else 0]["payload"] == json.dumps(["中文, Ä, 😀"])
+    assert command("get", "q", "5")[1].endswith(f"\n{json.dumps([texts[0]])}\n")
+
+
 def test_columns_line_up_under_wide_characters(command: Command, store: alkstore.Store) -> None:
     for name in ("中文", "e\u0301", "x" * 70, "中" * 35):
         store.queue(name).enqueue(1, delay_s=60)
