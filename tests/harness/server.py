@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -24,6 +25,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -83,9 +85,12 @@ def unprivileged_user() -> dict[str, Any]:
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+    """Below those that Linux gives to outgoing connections: a stopped server gets its own again."""
+    while True:
+        port = random.randrange(20_000, 32_768)
+        with socket.socket() as s, suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:

@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.harness import sqlite_coverage, sqlite_tap
-from tests.harness.server import URL_VARIABLE, Server
+from tests.harness.server import URL_VARIABLE, Server, free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -231,6 +232,17 @@ def test_a_failed_test_leaves_no_server() -> None:
     assert not server.folder.exists()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", server.port))
+
+
+def test_a_free_port_stays_free_of_outgoing_connections_while_its_server_is_away() -> None:
+    first_given, _ = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    with ExitStack() as stack:
+        ports = set()
+        for _ in range(20):
+            ports.add(port := free_port())
+            stack.enter_context(socket.create_server(("127.0.0.1", port)))
+    assert len(ports) == 20
+    assert max(ports) < int(first_given)
 
 
 RUN = [sys.executable, "-m", "tests.harness.server", "run", "--"]
