@@ -28,10 +28,7 @@ from alkstore import (
 )
 from alkstore._sql import SCHEMA_VERSION
 from tests.harness.server import free_port
-
-
-def short(value: object) -> str:
-    return ascii(value)[:20]
+from tests.python.names import BAD_NAMES, GOOD_NAMES, NOT_TEXT, RESERVED_NAMES, refusal, short
 
 
 @pytest.fixture
@@ -40,14 +37,6 @@ def queue(store: Store) -> Queue:
 
 
 # -- names ----------------------------------------------------------------------------------------
-
-GOOD_NAMES = [
-    *("n" * 63, "n" * 64, "n" * 63 + "x", "n" * 255, "é" * 127, "a/b", "A", "a", "ÜX-日本-😀"),
-    *("\u00e9", "e\u0301", "q\"'%I$$;--", "%s", "%(x)s", ":x ?", " ", "\t", "\n", "__alkstore"),
-]
-BAD_NAMES = ["", "n" * 256, "é" * 128, "n" * 10_000, "a\0b", "\0", "\ud800"]
-RESERVED_NAMES = ["__alkstore_", "__alkstore_x"]
-NOT_TEXT: list[Any] = [None, 1, b"q", ["q"]]
 
 
 def test_every_allowed_name_has_a_queue_of_its_own(store: Store) -> None:
@@ -76,14 +65,6 @@ def test_the_name_rule_of_the_package_is_that_of_the_engines(store: Store, queue
         queue.name = name  # past the package's own check
         by_engine = refusal(lambda: queue.enqueue(1))
         assert refusal(lambda name=name: store.queue(name)) == by_engine, name
-
-
-def refusal(call: Callable[[], object]) -> type[AlkstoreError] | None:
-    try:
-        call()
-    except AlkstoreError as error:
-        return type(error)
-    return None
 
 
 @pytest.mark.parametrize("name", [*BAD_NAMES, *NOT_TEXT], ids=short)

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -15,7 +16,6 @@ import pytest
 
 import alkstore
 from alkstore import (
-    AlkstoreError,
     Fail,
     InvalidName,
     InvalidOption,
@@ -23,6 +23,7 @@ from alkstore import (
     JobHandle,
     JobRecord,
     Outbox,
+    Queue,
     Retry,
     StopToken,
     Store,
@@ -30,9 +31,9 @@ from alkstore import (
     Swept,
     Worker,
 )
-from tests.python.clock import START, Clock, after
+from tests.python.clock import Clock, after
+from tests.python.names import BAD_NAMES, GOOD_NAMES, NOT_TEXT, RESERVED_NAMES, refusal, short
 from tests.python.roles import Roles
-from tests.python.test_errors import BAD_NAMES, GOOD_NAMES, NOT_TEXT, RESERVED_NAMES, short
 from tests.python.waiting import until
 
 
@@ -62,7 +63,7 @@ def run() -> Iterator[Callable[..., None]]:
         yield lambda *arguments: stack.enter_context(running(*arguments))
 
 
-def read(outbox: Outbox, job_id: int) -> JobRecord:
+def read(outbox: Outbox | Queue, job_id: int) -> JobRecord:
     job = outbox.get_job(job_id)
     assert job is not None
     return job
@@ -71,30 +72,13 @@ def read(outbox: Outbox, job_id: int) -> JobRecord:
 # -- the calls ------------------------------------------------------------------------------------
 
 
-def test_a_message_is_a_job_with_the_default_stamps(outbox: Outbox, clock: Clock) -> None:
-    assert outbox.enqueue({"to": 7}) == 1
-    assert outbox.get_job(1) == JobRecord(
-        id=1,
-        queue="__alkstore_outbox_mail",
-        payload_text='{"to": 7}',
-        priority=0,
-        attempts=0,
-        max_attempts=3,
-        created_at=START,
-        run_at=START,
-        expires_at=None,
-        worker_id=None,
-        claimed_at=None,
-        claim_expires_at=None,
-        state="pending",
-        visibility_timeout_s=300,
-        backoff_base_s=5,
-        dead_letter_retention_s=None,
-        retry_error=None,
-        last_error=None,
-        died_at=None,
-        released=0,
-    )
+def test_a_message_is_a_job_with_the_default_stamps(
+    store: Store, outbox: Outbox, clock: Clock
+) -> None:
+    queue = store.queue("mail")
+    message, job = outbox.enqueue({"to": 7}), queue.enqueue({"to": 7})
+    assert (message, job) == (1, 2)
+    assert read(outbox, message) == replace(read(queue, job), id=1, queue="__alkstore_outbox_mail")
     assert (outbox.name, repr(outbox)) == ("mail", "<alkstore.Outbox 'mail'>")
 
 
@@ -201,14 +185,6 @@ def test_the_name_rule_of_the_package_is_that_of_the_engines(store: Store) -> No
         by_engine = refusal(lambda outbox=outbox: outbox.enqueue(1))
         assert by_engine is (InvalidName if name in bad else None), name
         assert refusal(lambda name=name: store.outbox(name)) is by_engine, name
-
-
-def refusal(call: Callable[[], object]) -> type[AlkstoreError] | None:
-    try:
-        call()
-    except AlkstoreError as error:
-        return type(error)
-    return None
 
 
 def test_every_allowed_name_has_an_outbox_of_its_own(store: Store, run: Any) -> None:
