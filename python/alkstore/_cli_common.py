@@ -97,7 +97,7 @@ def target(options: argparse.Namespace) -> str:
     named = positional if options.url is None else options.url
     found: str | None = os.environ.get("ALKSTORE_URL") or None if named is None else named
     if found is None:
-        raise InvalidOption("name a database, or set ALKSTORE_URL")
+        raise InvalidOption("name a database by --url TARGET, or set ALKSTORE_URL")
     if is_sqlite(found) and options.schema != DEFAULT_SCHEMA:
         raise InvalidOption("--schema is for PostgreSQL: an SQLite file has no schemas")
     return found

@@ -33,7 +33,8 @@ def add(commands: Commands) -> None:
         type=_command,
         metavar="COMMAND",
         required=True,
-        help="called by the shell with the payload on standard input; exit status 0 acks the job, "
+        help="called by the shell with the payload on standard input, and ALKSTORE_QUEUE, "
+        "ALKSTORE_JOB_ID and ALKSTORE_ATTEMPT in its environment; exit status 0 acks the job, "
         "any other has it tried again, with that and standard error as its error",
     )
     command.add_argument(

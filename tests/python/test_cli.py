@@ -224,7 +224,8 @@ def test_the_target_may_come_from_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, sqlite_path: Path
 ) -> None:
     monkeypatch.delenv("ALKSTORE_URL", raising=False)
-    assert failure(capsys, "install") == "alkstore: name a database, or set ALKSTORE_URL\n"
+    says = "alkstore: name a database by --url TARGET, or set ALKSTORE_URL\n"
+    assert failure(capsys, "install") == says
     monkeypatch.setenv("ALKSTORE_URL", str(sqlite_path))
     assert run(capsys, "install") == (0, installed(sqlite_path), "")
 

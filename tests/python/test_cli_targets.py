@@ -119,7 +119,8 @@ def test_install_takes_the_target_either_way(
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
 def test_no_target(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
-    assert failure(capsys, *command) == "alkstore: name a database, or set ALKSTORE_URL\n"
+    says = "alkstore: name a database by --url TARGET, or set ALKSTORE_URL\n"
+    assert failure(capsys, *command) == says
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)

@@ -406,7 +406,7 @@ def test_the_command_waits_again_when_it_lost_the_leadership(
 def test_the_command_says_what_is_wrong(sqlite_path: Path) -> None:
     alkstore.install(sqlite_path)
     for arguments, said in (
-        ([], "alkstore: name a database, or set ALKSTORE_URL\n"),
+        ([], "alkstore: name a database by --url TARGET, or set ALKSTORE_URL\n"),
         (
             [str(sqlite_path), "--ttl-s", "0"],
             "alkstore: invalid_option: ttl_s must be a whole number from 1 to 2147483647\n",
