@@ -16,6 +16,7 @@ from .errors import BY_CODE, Busy, StoreClosed, Unavailable
 
 _BUSY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _SERVER_GONE = ("08", "57P")  # connection exceptions; shutdown, crash, still starting up
+_UNUSABLE = ("53", "25006")  # out of disk, memory or connections; read-only, as after a failover
 _CHECK_S = 5.0
 _ANSWER_WITHIN_S = 30.0  # longer than any call of a thread of ours should take
 
@@ -136,6 +137,8 @@ def errors_by_code() -> Iterator[None]:
         gone = isinstance(error, psycopg.OperationalError) and not code
         if gone or code.startswith(_SERVER_GONE):
             raise Unavailable(f"PostgreSQL cannot be reached: {_one_line(error)}") from error
+        if code.startswith(_UNUSABLE):
+            raise Unavailable(f"PostgreSQL cannot be used: {_refusal(error)}") from error
         raise
 
 

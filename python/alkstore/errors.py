@@ -64,7 +64,7 @@ class Busy(AlkstoreError):
 
 
 class Unavailable(AlkstoreError):
-    """The database cannot be reached or opened."""
+    """The database cannot be reached, opened or, as on a full disk, written."""
 
 
 BY_CODE: dict[str, type[AlkstoreError]] = {

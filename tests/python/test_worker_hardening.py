@@ -1,16 +1,19 @@
-"""Worker and consume under what is rare: errors that cannot be told, files and disks that fail."""
+"""Worker and consume under what is rare: errors that cannot be told, disks that are full."""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 from collections import Counter
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 import alkstore
-from alkstore import Fail, JobHandle, Retry, Store, sqlite
+from alkstore import Fail, JobHandle, Retry, StopToken, Store, Unavailable, sqlite
 from alkstore._sqlite_connection import switch_to_wal
 from tests.python.waiting import until
 from tests.python.working import is_gone, record, running, settled, until_prolonged, warnings
@@ -72,7 +75,7 @@ def test_a_handler_may_return_what_cannot_be_asked_for_its_class(store: Store) -
     assert queue.get_job(job_id) is None
 
 
-# -- files that cannot be written for a while -----------------------------------------------------
+# -- databases that cannot be written for a while -------------------------------------------------
 
 
 def test_a_connection_that_was_made_while_the_file_was_read_only_is_made_anew(
@@ -101,3 +104,60 @@ def test_a_connection_that_was_made_while_the_file_was_read_only_is_made_anew(
         with running(store, {"q": handle}):
             until(lambda: is_gone(queue, job_id))
     assert begun == {job_id: 1}
+
+
+NO_SPACE = """
+    CREATE FUNCTION public.no_space() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
+    CREATE TRIGGER no_space BEFORE DELETE ON alkstore._job
+    FOR EACH ROW EXECUTE FUNCTION public.no_space()"""
+
+
+def test_a_full_disk_costs_no_claim_that_heartbeats_can_hold(
+    pg_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun: Counter[int] = Counter()
+
+    def handle(job: JobHandle) -> None:
+        begun[job.id] += 1
+
+    with (
+        alkstore.open(pg_url) as store,
+        psycopg.connect(pg_url, autocommit=True) as connection,
+    ):
+        connection.execute(NO_SPACE)
+        queue = store.queue("q", visibility_timeout_s=5)
+        job_id = queue.enqueue(1)
+        with running(store, {"q": handle}):
+            until(lambda: any("ack of 'q'" in text for text in warnings(caplog)))
+            until_prolonged(queue, job_id)
+            connection.execute("DROP TRIGGER no_space ON alkstore._job")
+            until(lambda: is_gone(queue, job_id))
+    assert begun == {job_id: 1}
+    assert {text for text in warnings(caplog) if "heartbeats" not in text} == {
+        "ack of 'q': PostgreSQL cannot be used: could not extend file; will be sent again"
+    }
+
+
+def test_a_server_that_is_read_only_is_unavailable_and_runners_get_over_it(
+    pg_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        alkstore.open(pg_url) as store,
+        psycopg.connect(pg_url, autocommit=True) as connection,
+    ):
+        store.schedule("s", "@every 1s", "q", 1)
+        database = SQL("ALTER DATABASE {} ").format(Identifier(connection.info.dbname))
+        connection.execute(database + SQL("SET default_transaction_read_only = on"))
+        refused = "PostgreSQL cannot be used: cannot execute INSERT in a read-only transaction"
+        with alkstore.open(pg_url) as later, pytest.raises(Unavailable, match=f"^{refused}$"):
+            later.queue("q").enqueue(1)
+        stop = StopToken()
+        runner = threading.Thread(target=store.run_schedules, args=(stop,))
+        runner.start()
+        until(lambda: f"schedules: {refused}; trying again in 0.1 s" in warnings(caplog))
+        connection.execute(database + SQL("RESET default_transaction_read_only"))
+        until(lambda: store.queue("q").next_due())
+        stop.set()
+        runner.join(30)
+        assert not runner.is_alive()
