@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from ._cli_common import (
     jobs_of,
     opened,
     queue_name,
+    stdin,
     what,
 )
 from ._cli_text import json_line, printable
@@ -86,7 +86,7 @@ def add(commands: Commands) -> None:
 
 
 def _enqueue(options: argparse.Namespace) -> Iterable[str]:
-    text = _stdin() if options.payload == "-" else options.payload
+    text = stdin() if options.payload == "-" else options.payload
     stamps = {option: getattr(options, option) for option in _OPTIONS}
     with opened(options) as store:
         jobs = jobs_of(store, options)
@@ -112,16 +112,6 @@ def _enqueue_lines(
                 except InvalidPayload as error:
                     raise InvalidPayload(f"line {number}: {error}") from error
     return ids
-
-
-def _stdin() -> str:
-    """What comes in, without the newline that ends a text file."""
-    read = sys.stdin.buffer.read()
-    try:
-        return read.decode().removesuffix("\n")
-    except UnicodeDecodeError as error:
-        number = read.count(b"\n", 0, error.start) + 1
-        raise InvalidPayload(f"line {number}: invalid_payload: not UTF-8 text") from error
 
 
 def _cancel(options: argparse.Namespace) -> Iterable[str]:

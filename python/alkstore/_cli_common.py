@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from textwrap import fill
@@ -12,7 +13,7 @@ from typing import TypeAlias
 from ._input import OUTBOX_PREFIX, name
 from ._target import is_sqlite, open
 from ._views import Views, check_installed, reading
-from .errors import AlkstoreError, InvalidName, InvalidOption
+from .errors import AlkstoreError, InvalidName, InvalidOption, InvalidPayload
 from .outbox import Outbox
 from .queue import Queue
 from .store import Store
@@ -138,3 +139,13 @@ def what(options: argparse.Namespace) -> str:
 
 def kind(options: argparse.Namespace) -> str:
     return "outbox" if options.outbox else "queue"
+
+
+def stdin() -> str:
+    """What comes in, without the newline that ends a text file."""
+    read = sys.stdin.buffer.read()
+    try:
+        return read.decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        number = read.count(b"\n", 0, error.start) + 1
+        raise InvalidPayload(f"line {number}: invalid_payload: not UTF-8 text") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -11,6 +10,7 @@ import sqlite_utils
 from sqlite_utils.cli import output_options, query
 
 from . import open as open_store
+from ._cli_common import stdin
 from ._input import RawJson
 from ._sql import SCHEMA_VERSION
 from ._target import install as install_schema
@@ -60,7 +60,7 @@ def install(path: str) -> None:
 @click.option("--max-attempts", type=int, help="Claims before the job is dead; default 3")
 def enqueue(path: str, queue: str, payload: str, **options: Any) -> None:
     """Add a job and print its id; PAYLOAD is JSON, or - for stdin"""
-    text = sys.stdin.read() if payload == "-" else payload
+    text = stdin() if payload == "-" else payload
     with open_store(path) as store:
         click.echo(store.queue(queue).enqueue(RawJson(text), **options))
 

@@ -32,7 +32,7 @@ def test_install_enqueue_and_look(sqlite_path: Path) -> None:
     assert run("install", sqlite_path).stdout == f"installed alkstore {SCHEMA_VERSION}\n"
     assert run("install", sqlite_path).stdout == f"already installed: alkstore {SCHEMA_VERSION}\n"
     assert run("enqueue", sqlite_path, "q", "[1, 2]", "--priority", "3").stdout == "1\n"
-    assert run("enqueue", sqlite_path, "p", "-", stdin='{"a":1}').stdout == "2\n"
+    assert run("enqueue", sqlite_path, "p", "-", stdin='{"a":1}\n').stdout == "2\n"
     with alkstore.open(sqlite_path) as store:
         job = store.queue("p").claim_one("w")
         assert job is not None
