@@ -107,19 +107,26 @@ def run(processes: list[int], options: argparse.Namespace) -> Phase:
             ends.append(mine)
         for end in ends:
             end.recv()
-        time.sleep(1)  # they have begun
-        if options.after_a_job and processes:
-            with alkstore.open(path) as store:
-                store.queue("q").enqueue(1)
-                while store.queue("q").get_job(1):
-                    time.sleep(0.001)
-            time.sleep(0.1)  # and those who were told as well have seen that it is gone
 
         def report() -> tuple[float, int]:
             for end in ends:
                 end.send(True)
             answers = [end.recv() for end in ends]
             return sum(cpu_s for cpu_s, _ in answers), sum(claims for _, claims in answers)
+
+        def come_to_rest() -> None:
+            before = -1
+            while (claims := report()[1]) != before:
+                before = claims
+                time.sleep(1)
+
+        come_to_rest()
+        if options.after_a_job and processes:
+            with alkstore.open(path) as store:
+                store.queue("q").enqueue(1)
+                while store.queue("q").get_job(1):
+                    time.sleep(0.001)
+            come_to_rest()  # those who were told as well have seen that it is gone
 
         began, (cpu_s, claims) = time.perf_counter(), report()
         times = commit_times(path, options.synchronous, options.seconds)

@@ -69,8 +69,10 @@ def work(target: str, queue_name: str, number: int, stuck: Event) -> None:
     stop = alkstore.StopToken.on_signals(signal.SIGTERM)
     jobs = itertools.count(1)
     with alkstore.open(target, busy_timeout_s=60) as store:
-        if number != 1:
-            stuck.wait(timeout=10)  # or nothing might be left for the first one to get stuck with
+        if number != 1:  # or nothing might be left for the first one to get stuck with
+            for _ in range(600):
+                if stuck.wait(timeout=0.1) or stop.is_set():
+                    break
 
         def handle(job: alkstore.JobHandle) -> None:
             if number == 1 and next(jobs) >= 20:

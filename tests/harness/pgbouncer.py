@@ -87,7 +87,7 @@ class PgBouncer:
         shutil.rmtree(self._folder)
 
     def _wait_until_it_listens(self) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             try:
                 return socket.create_connection(("127.0.0.1", self.port)).close()

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 def connect(url: str) -> Connection[Any]:
     """A session that fails rather than wait for another one."""
-    return psycopg.connect(url, autocommit=True, options="-c lock_timeout=5s")
+    return psycopg.connect(url, autocommit=True, options="-c lock_timeout=30s")
 
 
 @pytest.fixture

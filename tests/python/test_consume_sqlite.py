@@ -161,7 +161,7 @@ def test_unrelated_commits_wake_no_other_process_into_a_write(
     # Nor had anybody a wake to look for: what comes next is the job.
     for number in range(3):
         store.queue("q").enqueue(number)
-    told = [process.communicate(timeout=20)[0].splitlines() for process in processes]
+    told = [process.communicate(timeout=60)[0].splitlines() for process in processes]
     payloads = sorted(line for lines in told for line in lines if line != "looks")
     assert payloads == ["0", "1", "2"]
     assert [process.returncode for process in processes] == [0, 0, 0]

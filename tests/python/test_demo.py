@@ -76,8 +76,9 @@ def test_each_file_is_done_once_though_a_worker_is_killed(
     assert "killed worker 1, which had jobs in hand\n" in done.stdout
     summary = done.stdout[done.stdout.index("files done") :]
     vanished = rf"{re.escape(str(scratch))}/\S+/gone-before-it-was-read"
+    # On a slow machine the killed worker may have one of the two retries in hand.
     expected = rf"""files done       60
-retries          2
+retries          [12]
 dead letters     1
                  {vanished}: No such file or directory
 reclaimed jobs   (\d+)
@@ -145,8 +146,11 @@ def test_no_files_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def finished(demo: ModuleType, store: alkstore.Store, tree: Path) -> Iterator[Any]:
+def finished(
+    demo: ModuleType, store: alkstore.Store, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
     """A run whose jobs, one per file, have all been done in this process."""
+    monkeypatch.setattr(demo, "VISIBILITY_TIMEOUT_S", 300)  # nothing prolongs the claims
     with closing(demo.Demo(store)) as run:
         run.enqueue(demo.files_under(tree))
         for job in run.queue.claim_batch("worker", 60):

@@ -315,6 +315,7 @@ def test_on_sqlite_ctrl_c_while_waiting_for_the_lock_leaves_no_lock_behind(
     sqlite_path: Path, call: str
 ) -> None:
     def wait(store: Store) -> None:
+        timer.start()
         if call == "transaction":
             with store.transaction():
                 pytest.fail("the block was entered")
@@ -336,7 +337,6 @@ def test_on_sqlite_ctrl_c_while_waiting_for_the_lock_leaves_no_lock_behind(
     ):
         other.execute("BEGIN IMMEDIATE")
         timer = threading.Timer(0.2, interrupt)
-        timer.start()
         with pytest.raises(KeyboardInterrupt) as error:
             wait(store)
         timer.join()
