@@ -35,6 +35,7 @@ from tests.python.clock import Clock, after
 from tests.python.names import BAD_NAMES, GOOD_NAMES, NOT_TEXT, RESERVED_NAMES, refusal, short
 from tests.python.roles import Roles
 from tests.python.waiting import until
+from tests.python.working import LONG_S
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def outbox(store: Store) -> Outbox:
 def running(loop: Callable[..., None], *arguments: Any) -> Iterator[None]:
     """outbox.run(…) or the like in a thread of its own, stopped at the end."""
     stop = StopToken()
-    thread = threading.Thread(target=loop, args=arguments, kwargs={"stop": stop})
+    thread = threading.Thread(target=loop, args=arguments, kwargs={"stop": stop}, daemon=True)
     thread.start()
     try:
         yield
@@ -387,7 +388,7 @@ def test_what_a_hung_deliverer_holds_is_delivered_once_its_claim_has_lapsed(
 
     def hang(job: JobHandle) -> None:
         hung.set()
-        assert go_on.wait(timeout=60)
+        assert go_on.wait(LONG_S)
 
     def serve(stop: StopToken) -> None:
         outbox.run(hang, stop=stop, worker_id="hung")

@@ -13,7 +13,7 @@ import alkstore
 from alkstore import JobHandle, Store
 from alkstore._heartbeats import Heartbeats
 from tests.python.waiting import until
-from tests.python.working import Gate, is_gone, record, running, warnings
+from tests.python.working import LONG_S, Gate, is_gone, record, running, warnings
 
 
 def blocked(job: JobHandle) -> None:
@@ -77,7 +77,7 @@ def test_what_has_lapsed_before_its_turn_is_not_begun(
     def handle(job: JobHandle) -> None:
         begun[job.id] += 1
         if job.payload == "long":
-            assert go_on.wait(60)
+            assert go_on.wait(LONG_S)
 
     with running(store, {"q": handle}, heartbeat=False):
         first = queue.enqueue("short")
@@ -108,7 +108,7 @@ def test_heartbeats_begin_in_time_for_what_comes_later(store: Store) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("alkstore._work.Heartbeats", Watched)
-        with running(store, {"q": lambda job: done.wait(60)}, concurrency=2):
+        with running(store, {"q": lambda job: done.wait(LONG_S)}, concurrency=2):
             first = slow.enqueue(1)
             until(lambda: record(slow, first).state == "processing")
             job_id = fast.enqueue(2)

@@ -11,7 +11,7 @@ import pytest
 import alkstore
 from alkstore import Busy, Store, _complaints
 from tests.python.waiting import until
-from tests.python.working import running
+from tests.python.working import LONG_S, running
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +77,10 @@ def test_a_stop_tells_what_it_waits_for_and_what_it_leaves(
 
     def handler(job: alkstore.JobHandle) -> None:
         began.set()
-        end.wait(30)
+        end.wait(LONG_S)
 
     with running(store, {"q": handler}, drain_s=0.1):
-        assert began.wait(30)
+        assert began.wait(60)
     end.set()
     assert told(caplog) == [
         ("INFO", "stopping: 1 handlers still run"),

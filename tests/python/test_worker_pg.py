@@ -20,6 +20,7 @@ from tests.harness.server import Server
 from tests.python.roles import Roles
 from tests.python.waiting import until
 from tests.python.working import (
+    LONG_S,
     Gate,
     Running,
     handlers_alive,
@@ -232,7 +233,7 @@ def test_a_row_that_is_locked_holds_up_no_other_ack_or_release(
 
     def handle(job: JobHandle) -> None:
         if job.payload == "acked":
-            finish.wait(60)
+            finish.wait(LONG_S)
         else:
             gate(job)
 

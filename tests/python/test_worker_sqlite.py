@@ -18,6 +18,7 @@ import alkstore
 from alkstore import JobHandle, StopToken
 from tests.python.waiting import until
 from tests.python.working import (
+    LONG_S,
     Running,
     is_gone,
     is_looking,
@@ -35,7 +36,7 @@ def test_a_locked_file_is_got_over(sqlite_path: Path, caplog: pytest.LogCaptureF
     def handle(job: JobHandle) -> None:
         begun[job.id] += 1
         if job.payload == "long":
-            assert go_on.wait(60)
+            assert go_on.wait(LONG_S)
 
     with (
         alkstore.open(sqlite_path, busy_timeout_s=0.1) as store,
@@ -66,7 +67,7 @@ def test_a_stop_while_the_file_is_locked_ends_in_time(
         closing(sqlite3.connect(sqlite_path, isolation_level=None)) as other,
     ):
         queue = store.queue("q", visibility_timeout_s=30)
-        worker = Running(store, {"q": lambda job: go_on.wait(60)}, drain_s=1)
+        worker = Running(store, {"q": lambda job: go_on.wait(LONG_S)}, drain_s=1)
         job_id = queue.enqueue(1)
         until(lambda: record(queue, job_id).state == "processing")
         other.execute("BEGIN IMMEDIATE")

@@ -12,6 +12,7 @@ import alkstore
 from alkstore import JobHandle, StopToken, Store, StoreClosed, Worker
 from tests.python.waiting import until
 from tests.python.working import (
+    LONG_S,
     Gate,
     Running,
     count,
@@ -141,7 +142,7 @@ def test_ctrl_c_releases_everything(store: Store, engine: str) -> None:
     def handle(job: JobHandle) -> None:
         if job.payload == 10:
             signal.raise_signal(signal.SIGINT)
-            assert go_on.wait(60)
+            assert go_on.wait(LONG_S)
 
     try:
         with pytest.raises(KeyboardInterrupt):

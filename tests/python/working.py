@@ -15,6 +15,7 @@ import pytest
 from alkstore import JobHandle, JobRecord, Queue, StopToken, Store, Worker
 from tests.python.waiting import until
 
+LONG_S = 600  # longer than a test waits for anything: what a handler does then is no answer to it
 JOBS = {"sqlite": "alkstore_jobs", "postgres": "alkstore.jobs"}
 
 
@@ -25,7 +26,7 @@ class Running:
         self.stop = StopToken()
         self.error: BaseException | None = None
         self._worker = Worker(store, handlers, stop=self.stop.clone(), **options)
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -60,7 +61,7 @@ class Gate:
 
     def __call__(self, job: JobHandle) -> None:
         self.begun.append(job.id)
-        assert self._open.wait(60)
+        assert self._open.wait(LONG_S)
 
     def open(self) -> None:
         self._open.set()
