@@ -22,7 +22,7 @@ from tests.python.waiting import until
 from tests.python.working import JOBS, execute
 
 NEVER_S = 600.0  # a poll_s that no test waits for: what comes sooner was woken, or due
-SOON = timedelta(seconds=10)  # for what is due, on a slow machine
+SOON = timedelta(seconds=60)  # for what is due, on a slow machine
 
 
 class Consumer:

@@ -138,7 +138,7 @@ def test_a_delayed_job_is_claimed_when_it_is_due(queue: Queue, target: str, seen
         until_idle(seen, target)
         consumer.expect("there before")
         until_idle(seen, target)
-        queue.enqueue("later", delay_s=2)
+        queue.enqueue("later", delay_s=4)
         queue.enqueue("sooner", delay_s=1)
         consumer.expect("there before", "sooner", "later")
     for job in consumer.jobs:

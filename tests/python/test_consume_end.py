@@ -103,7 +103,7 @@ def test_what_is_released_is_anothers_at_once(queue: Queue, target: str, seen: S
 
 
 def test_jobs_whose_claim_lapsed_before_their_turn_are_left_out(store: Store) -> None:
-    queue = store.queue("q", visibility_timeout_s=1)
+    queue = store.queue("q", visibility_timeout_s=3)
     queue.enqueue_batch([1, 2])
     jobs: Any = queue.consume("w", batch=2, poll_s=NEVER_S)
     first = next(jobs)

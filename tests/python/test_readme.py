@@ -149,9 +149,11 @@ def stop_when(target: str, done: Callable[[alkstore.Store], bool]) -> alkstore.S
     stop = alkstore.StopToken()
 
     def watch() -> None:
-        with alkstore.open(target) as store:
-            until(lambda: done(store))
-        stop.set()
+        try:
+            with alkstore.open(target) as store:
+                until(lambda: done(store))
+        finally:
+            stop.set()
 
     threading.Thread(target=watch).start()
     return stop

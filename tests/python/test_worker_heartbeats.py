@@ -57,6 +57,7 @@ def test_without_heartbeats_long_jobs_lapse(
     with running(store, {"q": gate}, heartbeat=False):
         until(lambda: gate.begun)
         again = until(lambda: queue.claim_one("another"))
+        assert again.heartbeat(600)
         assert (again.id, again.attempt) == (job_id, 2)
         gate.open()
         until(lambda: warnings(caplog))
@@ -70,7 +71,7 @@ def test_what_has_lapsed_before_its_turn_is_not_begun(
     store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("alkstore._work._HOARD_S", 60)
-    queue = store.queue("q", visibility_timeout_s=1)
+    queue = store.queue("q", visibility_timeout_s=1, max_attempts=100)
     begun: Counter[int] = Counter()
     go_on = threading.Event()
 
