@@ -17,7 +17,8 @@ class Bell:
         self._rings: SimpleQueue[None] = SimpleQueue()
 
     def ring(self) -> None:
-        self._rings.put(None)
+        if self._rings.empty():  # else whoever hears that ring hears this one
+            self._rings.put(None)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Sleep up to the next ring, at most `timeout_s` seconds. True when it was rung."""

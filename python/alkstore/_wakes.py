@@ -54,10 +54,11 @@ class Wakes(ABC):
     def subscribe(self, queue: str, bell: Bell) -> Iterator[Subscription]:
         subscription = Subscription(self, queue, bell)
         with self._lock:
-            self._subscriptions.add(subscription)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="wakes", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="wakes", daemon=True)
+                thread.start()  # which may fail
+                self._thread = thread
+            self._subscriptions.add(subscription)
         self._changed()
         try:
             yield subscription

@@ -36,7 +36,8 @@ class StopToken:
             token.set()
 
         for number in signals or (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, stop)
+            before[number] = signal.getsignal(number)  # first: the signal may come at once
+            signal.signal(number, stop)
         return token
 
     def clone(self) -> StopToken:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sqlite3
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,7 +16,9 @@ from psycopg.sql import SQL, Identifier
 
 import alkstore
 from alkstore import Fail, JobHandle, Retry, StopToken, Store, Unavailable, sqlite
+from alkstore._bell import Bell
 from alkstore._sqlite_connection import switch_to_wal
+from tests.python.consuming import Consumer, Seen, until_idle
 from tests.python.waiting import until
 from tests.python.working import is_gone, record, running, settled, until_prolonged, warnings
 
@@ -161,3 +165,49 @@ def test_a_server_that_is_read_only_is_unavailable_and_runners_get_over_it(
         stop.set()
         runner.join(30)
         assert not runner.is_alive()
+
+
+# -- wakes and stops ------------------------------------------------------------------------------
+
+
+def test_rings_that_nobody_waits_for_do_not_pile_up() -> None:
+    """As those of wakes for a consumer who always finds a job."""
+    bell = Bell()
+    for _ in range(1000):
+        bell.ring()
+    assert bell._rings.qsize() == 1
+    assert bell.wait(0)
+    assert not bell.wait(0)
+
+
+def test_after_a_thread_that_could_not_be_started_there_are_wakes(
+    store: Store, target: str, monkeypatch: pytest.MonkeyPatch, seen: Seen
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    queue = store.queue("q")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            next(queue.consume("w"))
+    with Consumer(queue) as consumer:
+        until_idle(seen, target)
+        queue.enqueue("told by a wake")
+        consumer.expect("told by a wake")
+
+
+def test_a_signal_may_come_before_its_handler_is_known_to_be_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install = signal.signal
+
+    def install_and_raise(number: int, handler: Any) -> Any:
+        before = install(number, handler)
+        if callable(handler):
+            signal.raise_signal(number)
+        return before
+
+    monkeypatch.setattr(signal, "signal", install_and_raise)
+    assert StopToken.on_signals(signal.SIGALRM).is_set()
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
