@@ -235,14 +235,13 @@ def test_a_failed_test_leaves_no_server() -> None:
 
 
 def test_a_free_port_stays_free_of_outgoing_connections_while_its_server_is_away() -> None:
-    first_given, _ = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     with ExitStack() as stack:
         ports = set()
         for _ in range(20):
             ports.add(port := free_port())
             stack.enter_context(socket.create_server(("127.0.0.1", port)))
     assert len(ports) == 20
-    assert max(ports) < int(first_given)
+    assert max(ports) < 32_768  # the first of Linux, where nobody has set another
 
 
 RUN = [sys.executable, "-m", "tests.harness.server", "run", "--"]
