@@ -126,7 +126,7 @@ class Demo:
 
     def jobs_left(self) -> dict[int, alkstore.JobRecord]:
         with self.store.transaction() as tx:
-            jobs = [self.queue.get_job(job_id, tx) for job_id in self.paths]
+            jobs = [self.queue.get_job(job_id, tx=tx) for job_id in self.paths]
         return {job.id: job for job in jobs if job is not None}
 
     def read(self, what: str) -> list[tuple[Any, ...]]:

@@ -60,7 +60,7 @@ class Jobs(ABC):
         """
         return self._store._engine.cancel(tx, self._queue, integer("job_id", job_id))
 
-    def get_job(self, job_id: int, tx: Tx | None = None) -> JobRecord | None:
+    def get_job(self, job_id: int, *, tx: Tx | None = None) -> JobRecord | None:
         """Read a job, live or dead. None: it was acked, cancelled, pruned, or never was here.
 
         SQL: get_job. Raises InvalidOption.

@@ -232,7 +232,7 @@ def test_a_message_goes_out_if_and_only_if_its_transaction_commits(
     run(outbox.run, lambda job: delivered.put(job.payload))
     with suppress(Abandon), store.transaction() as tx:
         lost = place(outbox, 1, tx)
-        assert outbox.get_job(lost, tx) is not None
+        assert outbox.get_job(lost, tx=tx) is not None
         raise Abandon
     with store.transaction() as tx:
         place(outbox, 2, tx)

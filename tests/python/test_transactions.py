@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sqlite3
@@ -19,7 +20,16 @@ import pytest
 from psycopg.rows import dict_row
 
 import alkstore
-from alkstore import AlkstoreError, Busy, InvalidOption, InvalidPayload, Queue, Store
+from alkstore import (
+    AlkstoreError,
+    Busy,
+    InvalidOption,
+    InvalidPayload,
+    JobHandle,
+    Outbox,
+    Queue,
+    Store,
+)
 
 
 class Abandon(Exception):
@@ -45,6 +55,17 @@ def orders(connection: Any) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM orders ORDER BY id").fetchall()]
 
 
+def test_every_method_takes_tx_by_its_name_alone() -> None:
+    methods = [getattr(c, name) for c in (Queue, Outbox, JobHandle, Store) for name in dir(c)]
+    kinds = [
+        inspect.signature(method).parameters["tx"].kind
+        for method in methods
+        if inspect.isfunction(method) and not method.__name__.startswith("_")
+        if "tx" in inspect.signature(method).parameters
+    ]
+    assert kinds == [inspect.Parameter.KEYWORD_ONLY] * 20
+
+
 # -- store.transaction() --------------------------------------------------------------------------
 
 
@@ -55,7 +76,7 @@ def test_commit_shows_the_job_and_the_business_row_together(
         tx.connection.execute("INSERT INTO orders VALUES (1)")
         job_id = queue.enqueue({"order": 1}, tx=tx)
         ids = queue.enqueue_batch([1, 2], tx=tx)
-        assert queue.get_job(job_id, tx) is not None
+        assert queue.get_job(job_id, tx=tx) is not None
         # Before the commit nobody else sees anything.
         elsewhere = second.queue("q")
         assert elsewhere.get_job(job_id) is None
@@ -102,7 +123,7 @@ def test_every_call_can_be_part_of_a_transaction(store: Store, queue: Queue) -> 
         assert queue.cancel(ids[5], tx=tx)
         assert queue.sweep_expired(tx=tx) == (0, 0)
         assert queue.next_due(tx=tx) is not None
-        states = [job and job.state for job in (queue.get_job(i, tx) for i in ids)]
+        states = [job and job.state for job in (queue.get_job(i, tx=tx) for i in ids)]
         assert states == [None, "pending", "dead", "pending", None, None]
         raise Abandon
     jobs = [queue.get_job(job_id) for job_id in ids]
