@@ -46,7 +46,7 @@ class Jobs(ABC):
         payload: a value that json can encode, or RawJson text. delay_s: seconds before it may be
         claimed; wins over run_at, an aware datetime, cut to whole seconds. priority: higher first.
         expires_s: seconds from now, after which it is not handed out any more. max_attempts: in
-        place of the queue's; an outbox's are 3.
+        place of the queue's; an outbox's are 3. None is the default of each.
 
         Raises InvalidPayload, InvalidOption.
         """

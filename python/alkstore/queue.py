@@ -73,7 +73,11 @@ class Queue(Jobs):
         return self._store._engine.enqueue_batch(tx, self.name, list(payloads), options)
 
     def claim_one(self, worker_id: str, *, tx: Tx | None = None) -> JobHandle | None:
-        """Claim the next job; None when none is ready. SQL: claim. Raises InvalidName."""
+        """Claim the next job; None when none is ready.
+
+        worker_id: whose it is then, as the view `jobs` shows; any name. SQL: claim.
+        Raises InvalidName.
+        """
         handles = self.claim_batch(worker_id, 1, tx=tx)
         return handles[0] if handles else None
 
@@ -83,7 +87,7 @@ class Queue(Jobs):
         """Claim up to n jobs, by priority (higher first), run_at and id.
 
         Fewer than n does not mean that the queue is empty; none means that none was ready. n of 0
-        or less gives none. SQL: claim. Raises InvalidName, InvalidOption.
+        or less gives none, None is 1. SQL: claim. Raises InvalidName, InvalidOption.
         """
         rows = self._store._engine.claim(
             tx, self.name, name("worker_id", worker_id), integer_or_none("n", n)
