@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import pytest
 
 import alkstore
-from alkstore import Busy, JobHandle, Retry, Store
+from alkstore import Busy, JobHandle, Retry, Store, _outcomes
 from tests.python.waiting import until
 from tests.python.working import Gate, execute, is_gone, is_looking, record, running, warnings
 
@@ -52,6 +53,18 @@ def test_a_flooded_queue_does_not_starve_another(store: Store, prefetch: int) ->
     assert [n for n, queue in enumerate(done) if queue == "other"][-1] < 250
 
 
+def test_queues_share_what_is_claimed_at_once(store: Store) -> None:
+    queues = [store.queue("a"), store.queue("b")]
+    for queue in queues:
+        queue.enqueue_batch(range(400))
+    done: list[str] = []
+    with running(store, {queue: lambda job: done.append(job.queue) for queue in queues}):
+        until(lambda: len(done) == 800)
+    in_a_row = [len(list(jobs)) for _, jobs in groupby(done[:400])]  # while both have some
+    # One is being worked on, with a hundred ahead of it.
+    assert max(in_a_row) <= 51
+
+
 def test_a_queue_whose_claims_fail_stops_no_other_and_comes_back(
     store: Store, engine: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -67,8 +80,9 @@ def test_a_queue_whose_claims_fail_stops_no_other_and_comes_back(
 
 
 def test_an_ack_that_fails_holds_up_no_other_and_is_sent_again(
-    store: Store, engine: str, caplog: pytest.LogCaptureFixture
+    store: Store, engine: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_outcomes, "_GROUP_S", 0.5)  # the bad one goes with others
     queue = store.queue("q", visibility_timeout_s=60)
     execute(store, FORBID[engine].format("DELETE"))
     bad, *others = queue.enqueue_batch(["bad", *range(20)])
