@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import psycopg
 
+from tests.model import schedules
+
 CLAIM_COLUMNS = [
     "job_id", "queue", "payload", "attempt", "claim_expires_at", "priority", "max_attempts",
     "worker_id", "claimed_at", "run_at", "expires_at", "created_at",
@@ -47,7 +49,7 @@ def reach(face: Any, queue: str, call: str, *arguments: Any) -> Any:
     return getattr(face, call)(queue, *arguments)
 
 
-class Postgres(Face):
+class Postgres(Face, schedules.Postgres):
     """Raw SQL."""
 
     STOPPED_CLOCK = """
@@ -73,6 +75,7 @@ class Postgres(Face):
     def reset(self) -> None:
         self.run("DELETE FROM alkstore._job")
         self.run("DELETE FROM alkstore._dead_job")
+        self.run("DELETE FROM alkstore._schedule")
         self.run("SELECT set_config('alkstore._mark', '', false)")
 
     def set_now(self, now: int) -> None:
@@ -159,7 +162,7 @@ class Postgres(Face):
         self.run(sql, run_at, id)
 
 
-class Sqlite(Face):
+class Sqlite(Face, schedules.Sqlite):
     """Raw SQL."""
 
     STOPPED_CLOCK = """
@@ -182,8 +185,8 @@ class Sqlite(Face):
         return rows
 
     def reset(self) -> None:
-        for table in ("__alkstore_job", "__alkstore_dead_job", "__alkstore_payload"):
-            self.run(f"DELETE FROM {table}")
+        for table in ("job", "dead_job", "payload", "schedule"):
+            self.run(f"DELETE FROM __alkstore_{table}")
 
     def set_now(self, now: int) -> None:
         self.run("UPDATE test_clock SET now = ?", now)

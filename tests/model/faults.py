@@ -54,6 +54,16 @@ POSTGRES = {
         "IF starts_with(name, '__alkstore_') THEN",
         "IF starts_with(name, '__alkstore_') AND what <> 'queue' THEN",
     ),
+    "a boundary fires a second late": ("s.next_run_at <= moment", "s.next_run_at < moment"),
+    "of missed boundaries only one fires": ("least(missed, 64) - 1)", "0)"),
+    "boundaries drift": (
+        "next_run_at = due.next_run_at + make_interval(secs => due.interval_s * missed)",
+        "next_run_at = moment + make_interval(secs => due.interval_s)",
+    ),
+    "another spec of the same interval keeps its time": (
+        "WHEN s.spec = excluded.spec THEN",
+        "WHEN s.interval_s = excluded.interval_s THEN",
+    ),
 }
 
 SQLITE = {
@@ -123,5 +133,18 @@ SQLITE = {
     "messages open to the calls of queues": (
         "WHERE substr(NEW.name, 1, 11) = '__alkstore_';",
         "WHERE substr(NEW.name, 1, 11) = '__alkstore_' AND NEW.what <> 'queue';",
+    ),
+    "a boundary fires a second late": (
+        "ON s.next_run_at <= c.now",
+        "ON s.next_run_at < c.now",
+    ),
+    "of missed boundaries only one fires": ("FROM step WHERE n < 63)", "FROM step WHERE n < 0)"),
+    "boundaries drift": (
+        "next_run_at + ((c.now - next_run_at) / interval_s + 1) * interval_s",
+        "c.now + interval_s",
+    ),
+    "another spec of the same interval keeps its time": (
+        "CASE WHEN spec = NEW.spec THEN next_run_at",
+        "CASE WHEN interval_s = NEW.interval_s THEN next_run_at",
     ),
 }

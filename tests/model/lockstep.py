@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.model.faces import JOB_COLUMNS, OUTBOX, STATS, reach
 from tests.model.reference import Job, Model
+from tests.model.schedules import Steps
 
 START = 1_000_000_000
 MESSAGES = OUTBOX + "a"  # of an outbox, beside a queue of its name
@@ -21,11 +22,12 @@ Handle = tuple[str, int, int]  # queue, job id, attempt
 WEIGHTS = {
     "enqueue": 12, "enqueue_batch": 3, "claim": 8, "ack": 4, "ack_batch": 3, "release": 3,
     "fail": 2, "heartbeat": 4, "retry": 12, "cancel": 2, "sweep_expired": 3, "move_clock": 3,
-    "go_to_a_limit": 16, "begin_or_savepoint": 2, "end": 4, "trespass": 1,
+    "go_to_a_limit": 16, "begin_or_savepoint": 2, "end": 4, "trespass": 1, "schedule": 2,
+    "unschedule": 1, "fire_schedules": 2,
 }  # fmt: skip
 
 
-class LockStep:
+class LockStep(Steps):
     """One run from an empty database. Each step is drawn from the random numbers it is given.
 
     `may_pass_over`: with one engine, whose claims may leave out jobs that are ready, until the
@@ -75,9 +77,14 @@ class LockStep:
         """The engine's own id; of a job that never was, one that it never gave out."""
         return self.ids[id][self.faces.index(face)] if id in self.ids else 2**40 + id
 
+    def know(self, id: int, engine_ids: list[int]) -> None:
+        self.ids[id] = engine_ids
+        for known, engine_id in zip(self.known, engine_ids, strict=False):
+            known[engine_id] = id
+
     def in_model_ids(self, face: Any, rows: list[Any]) -> list[tuple[Any, ...]]:
         known = self.known[self.faces.index(face)]
-        return [(known[row[0]], *row[1:]) for row in rows]
+        return [(known.get(row[0]), *row[1:]) for row in rows]
 
     # -- enqueue
 
@@ -114,7 +121,7 @@ class LockStep:
         )
 
     def add(self, rng: Random, queue: str, n: int, call: Callable[..., list[int]]) -> None:
-        if len(self.model.live) >= MAX_LIVE:
+        if self.is_full():
             return
         o = self.options(rng, queue)
         padding = " " * rng.choice((2, 2, 2500))  # long ones are stored elsewhere
@@ -122,10 +129,10 @@ class LockStep:
         self.tell(f"enqueue {n} into {queue}, {o}")
         added = self.each(lambda face: call(face, queue, texts, o))
         for position, text in enumerate(texts):
-            id = self.model.enqueue(queue, text, **o)
-            self.ids[id] = [ids[position] for ids in added]
-            for known, ids in zip(self.known, added, strict=True):
-                known[ids[position]] = id
+            self.know(self.model.enqueue(queue, text, **o), [ids[position] for ids in added])
+
+    def is_full(self) -> bool:
+        return len(self.model.live) >= MAX_LIVE
 
     # -- claim
 
@@ -281,6 +288,8 @@ class LockStep:
             add(job.claim_expires_at, SETTLING, job.claim)
         for job in self.model.dead.values():
             add(job.pruned_after, ("sweep_expired",), job.queue)
+        for schedule in self.model.schedules.values():
+            add(schedule.next_run_at - 1, ("fire_schedules",), schedule.name)
         ahead = [limit for limit in limits if limit[0] >= self.model.now]
         if limits:
             last, call, target = rng.choice(ahead if ahead and rng.random() < 0.8 else limits)

@@ -113,6 +113,21 @@ class Package(Face):
     def sweep_expired(self, queue: str) -> Row:
         return tuple(self._jobs(queue).sweep_expired(tx=self._tx))
 
+    def schedule(self, name: str, spec: str, queue: str, payload: str, *options: Any) -> Any:
+        named = dict(zip(("priority", "max_attempts", "expires_s"), options, strict=True))
+        text = alkstore.RawJson(payload)
+        boundary = self._store.schedule(name, spec, queue, text, **named, tx=self._tx)
+        return _unix_seconds(boundary)
+
+    def unschedule(self, name: str) -> bool:
+        return self._store.unschedule(name, tx=self._tx)
+
+    def fire_schedules(self, name: str | None) -> list[Row]:
+        if self._tx is not None:  # of which the package's knows nothing
+            return self._raw.fire_schedules(name)
+        fired = self._store.fire_schedules(name)
+        return [(f.job_id, f.name, f.queue, _unix_seconds(f.boundary)) for f in fired]
+
     def look(self, queue: str, id: int, queues: Sequence[str]) -> Look:
         jobs, _, stats, due = self._raw.look(queue, id, queues)
         job = self._jobs(queue).get_job(id, tx=self._tx)

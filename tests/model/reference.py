@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tests.model.schedules import Schedules
+
 
 @dataclass
 class Job:
@@ -69,9 +71,9 @@ class Job:
         self.worker_id = self.claimed_at = self.claim_expires_at = None
 
 
-class Model:
+class Model(Schedules):
     def __init__(self, now: int) -> None:
-        self.now = now
+        super().__init__(now)
         self.live: dict[int, Job] = {}
         self.dead: dict[int, Job] = {}
         self.last_id = 0
