@@ -88,7 +88,7 @@ class Round:
         if self.engine == "postgres":
             self.kill_backend(1000)
         else:
-            self.hold_locks()
+            self.hold_locks(1)
 
     def wait_for_workers(self) -> None:
         """In peace at last, they take all that is ready."""
@@ -154,7 +154,7 @@ class Round:
             self.snapshots.remove(snapshot)
             snapshot[1].close()
 
-    def hold_locks(self) -> None:
+    def hold_locks(self, seconds: float | None = None) -> None:
         """On some rows, which claims then pass over, so the audit must know; or on the file."""
         with self.journal.call("hold") as outcome:
             outcome["result"] = True
@@ -165,7 +165,7 @@ class Round:
                     if self.engine == "postgres"
                     else "UPDATE clock SET seconds = seconds"
                 )
-                time.sleep(self.rng.random())
+                time.sleep(seconds or self.rng.random())
 
     def vacuum(self) -> None:
         statements = {

@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,7 +29,7 @@ DRAIN_S = 1
 CRASHED = 77  # the status of a process that a handler has ended
 ENDINGS = {
     "succeed": 60, "book": 12, "settle": 8, "stumble": 6, "retry": 8, "fail": 4, "block": 2,
-    "hang": 0.3, "crash": 0.3,
+    "hang": 1, "crash": 0.3,
 }  # fmt: skip
 
 
@@ -41,6 +42,7 @@ class Handlers:
         self.name = name
         self.journal = Journal(folder, name)
         self.rng = random.Random(f"{folder.name} {name}")
+        self.may_hang = threading.Semaphore(2)  # so that others go on
         self.poll_s = self.rng.choice((0.5, 5))
         self.stop = StopToken.on_signals(signal.SIGTERM)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started us ends us
@@ -97,7 +99,7 @@ class Handlers:
                 time.sleep(0.5)  # who runs an outbox waits for longer than we do
             case "block":
                 time.sleep(3 * DRAIN_S)
-            case "hang":
+            case "hang" if self.may_hang.acquire(blocking=False):
                 time.sleep(60)
             case "crash":
                 os._exit(CRASHED)
