@@ -38,8 +38,8 @@ def start(target: str, store: Store) -> Iterator[Start]:
 
     yield start
     for process in processes:
-        process.kill()
-        process.communicate()
+        with process:  # not communicate(): a command left behind may keep the outputs open
+            process.kill()
 
 
 def stopped(process: subprocess.Popen[str]) -> tuple[int, str, str]:
