@@ -24,8 +24,8 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -273,14 +273,35 @@ class Server:
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run command to its end and give its exit status; end it when we are told to end."""
-    process = subprocess.Popen(command, env=os.environ | dict(environment))
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with signals_held_back():  # or one might leave us a child that Popen has not told of yet
+            process = subprocess.Popen(command, env=os.environ | dict(environment))
         code = process.wait()
     except BaseException:
-        process.terminate()
-        process.wait()
+        if process:
+            process.terminate()
+            process.wait()
         raise
     return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def signals_held_back() -> Iterator[None]:
+    """Those that come during the block come at its end."""
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    heeded = [number for number in numbers if handlers[number] is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, handlers[number])
+        for held_back in came:
+            signal.raise_signal(held_back)
 
 
 def main() -> int:

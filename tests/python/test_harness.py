@@ -9,11 +9,12 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness import sqlite_coverage, sqlite_tap
-from tests.harness.server import URL_VARIABLE, Server, free_port
+from tests.harness.server import URL_VARIABLE, Server, free_port, run
 
 ROOT = Path(__file__).parents[2]
 
@@ -278,3 +279,24 @@ def test_a_signal_ends_command_and_server(number: signal.Signals) -> None:
     assert not Path(folder).exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
+
+
+def test_a_signal_that_comes_while_the_command_is_started_leaves_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    class Interrupted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(["sleep", "600"], {})
+        assert [process.poll() for process in started] == [-signal.SIGTERM]
+    finally:
+        started[0].kill()
+        started[0].wait()
