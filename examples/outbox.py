@@ -35,7 +35,7 @@ from pathlib import Path
 
 import alkstore
 
-TIMEOUT_S = 0.3  # short, as is the delay of a retry: nobody wants to wait for an example
+TIMEOUT_S = 1.0  # short, as is the delay of a retry: nobody wants to wait for an example
 DELIVER = "deliver"  # as which the program starts itself
 
 
@@ -178,7 +178,7 @@ class Shop:
                 with self.store.transaction() as tx:
                     tx.connection.execute(f"INSERT INTO {self.name} VALUES ({number})")
                     # Its receiver may be down for long, and a kill costs an attempt too.
-                    message = self.outbox.enqueue({"order": number}, max_attempts=100, tx=tx)
+                    message = self.outbox.enqueue({"order": number}, max_attempts=1000, tx=tx)
                     if number % 4 == 0:
                         raise Declined
             except Declined:
