@@ -13,7 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -114,6 +114,14 @@ class Screen:
             if select.select([self._ours], [], [], 1)[0]:
                 self._seen += os.read(self._ours, 65536).decode()
 
+    def interrupted(self) -> int:
+        """The exit status after ctrl-C, to which a program that nobody reads would not come."""
+        self.process.send_signal(signal.SIGINT)
+        with suppress(OSError):  # when it has let go of the terminal
+            while os.read(self._ours, 65536):
+                pass
+        return self.process.wait(PATIENCE_S)
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -141,8 +149,7 @@ def test_on_a_terminal(screen: Screen, store: alkstore.Store) -> None:
     lines = screen.until("… and 3 more lines")
     assert len(lines) == 8
     assert [line.split()[0] for line in lines[3:]] == ["q", "q0", "q1", "q2", "…"]
-    screen.process.send_signal(signal.SIGINT)
-    assert screen.process.wait(PATIENCE_S) == 130
+    assert screen.interrupted() == 130
 
 
 def test_on_a_terminal_a_long_name_leaves_the_counts_their_place(
