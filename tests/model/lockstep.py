@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import astuple
 from random import Random
 from typing import Any
 
-from tests.model.faces import JOB_COLUMNS, OUTBOX, STATS, reach
-from tests.model.reference import Job, Model
-from tests.model.schedules import Steps
+from tests.model.claims import Claims
+from tests.model.faces import JOB_COLUMNS, STATS, reach
+from tests.model.reference import Job
+from tests.model.steps import MESSAGES, QUEUES
 
-START = 1_000_000_000
-MESSAGES = OUTBOX + "a"  # of an outbox, beside a queue of its name
-QUEUES = ("a", "B", MESSAGES)
-MAX_LIVE = 5  # where there are many jobs, little happens to each
 SETTLING = ("ack", "release", "fail", "heartbeat", "retry")
-
-Handle = tuple[str, int, int]  # queue, job id, attempt
+SCHEDULES = ("s1", "s2")
+# One text or another for the same interval; and one of which more boundaries are missed than fire.
+SPECS = ("@every 60s", "@every 1m", "@every 1m", "@every 100s", "@every 2s")
 
 WEIGHTS = {
     "enqueue": 12, "enqueue_batch": 3, "claim": 8, "ack": 4, "ack_batch": 3, "release": 3,
@@ -27,29 +26,12 @@ WEIGHTS = {
 }  # fmt: skip
 
 
-class LockStep(Steps):
+class LockStep(Claims):
     """One run from an empty database. Each step is drawn from the random numbers it is given.
 
     `may_pass_over`: with one engine, whose claims may leave out jobs that are ready, until the
     clock has moved on.
     """
-
-    def __init__(self, faces: list[Any], *, may_pass_over: bool = False) -> None:
-        self.faces = faces
-        self.may_pass_over = may_pass_over
-        self.model = Model(START)
-        self.ids: dict[int, list[int]] = {}  # the model's id -> each engine's
-        self.known: list[dict[int, int]] = [{} for _ in faces]  # each engine's id -> the model's
-        self.claims: list[Handle] = []  # all that were ever handed out
-        self.saved: list[tuple[Any, ...]] = []  # what was, at each open transaction and savepoint
-        self.story: list[str] = []
-        for face in faces:
-            face.reset()
-            face.set_now(START)
-
-    def close(self) -> None:
-        if self.saved:
-            self.each(lambda face: face.run("ROLLBACK"))
 
     def step(self, rng: Random) -> None:
         [name] = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
@@ -59,32 +41,6 @@ class LockStep(Steps):
         except Exception as error:
             error.add_note("\n".join(["after", *self.story]))
             raise
-
-    def tell(self, text: str) -> None:
-        self.story.append(f"{self.model.now - START:>6}: {text}")
-
-    def each(self, call: Callable[[Any], Any]) -> list[Any]:
-        return [call(face) for face in self.faces]
-
-    def agree(self, expected: Any, call: Callable[[Any], Any]) -> None:
-        for face in self.faces:
-            got = call(face)
-            assert got == expected, f"{type(face).__name__}: {got}, the model: {expected}"
-
-    # -- ids, which each engine chooses for itself
-
-    def engine_id(self, face: Any, id: int) -> int:
-        """The engine's own id; of a job that never was, one that it never gave out."""
-        return self.ids[id][self.faces.index(face)] if id in self.ids else 2**40 + id
-
-    def know(self, id: int, engine_ids: list[int]) -> None:
-        self.ids[id] = engine_ids
-        for known, engine_id in zip(self.known, engine_ids, strict=False):
-            known[engine_id] = id
-
-    def in_model_ids(self, face: Any, rows: list[Any]) -> list[tuple[Any, ...]]:
-        known = self.known[self.faces.index(face)]
-        return [(known.get(row[0]), *row[1:]) for row in rows]
 
     # -- enqueue
 
@@ -131,116 +87,6 @@ class LockStep(Steps):
         for position, text in enumerate(texts):
             self.know(self.model.enqueue(queue, text, **o), [ids[position] for ids in added])
 
-    def is_full(self) -> bool:
-        return len(self.model.live) >= MAX_LIVE
-
-    # -- claim
-
-    def queue(self, rng: Random) -> str:
-        return rng.choice(("a", "a", "a", "B", MESSAGES, MESSAGES))
-
-    def claim(self, rng: Random, queue: str | None = None) -> None:
-        queue = queue or self.queue(rng)
-        worker = rng.choice(("w1", "w2"))
-        n = rng.choice((None, 1, 1, 2, 2, 3, 9, 2**63 - 1, 0, -1))
-        self.tell(f"claim {n} of {queue} by {worker}")
-        answers = [
-            self.in_model_ids(face, reach(face, queue, "claim", worker, n)) for face in self.faces
-        ]
-        chosen = [row[0] for row in answers[0]] if self.may_pass_over else None
-        taken = self.model.claim(queue, worker, n, chosen)
-        expected = [self.claimed(job) for job in taken]
-        for face, answer in zip(self.faces, answers, strict=True):
-            assert answer == expected, f"{type(face).__name__}: {answer}, the model: {expected}"
-        self.claims += [(queue, job.id, job.attempts) for job in taken]
-
-    @staticmethod
-    def claimed(job: Job) -> tuple[Any, ...]:
-        return (
-            job.id, job.queue, job.payload, job.attempts, job.claim_expires_at, job.priority,
-            job.max_attempts, job.worker_id, job.claimed_at, job.run_at, job.expires_at,
-            job.created_at,
-        )  # fmt: skip
-
-    def held(self) -> list[Handle]:
-        return [job.claim for job in self.model.live.values() if self.model.held(*job.claim)]
-
-    # -- settle, by handles good, lapsed and stale; now and then by ones made up
-
-    def handle(self, rng: Random) -> Handle:
-        if not self.held() and rng.random() < 0.7:
-            self.claim(rng)
-        live = [claim for claim in self.claims if claim[1] in self.model.live]
-        held = self.held()
-        lost = [(q, id, a) for q, id, a in live if a < self.model.live[id].attempts]
-        for pool in rng.choice(((held,), (held,), (lost, held), (lost, live), (self.claims,), ())):
-            if pool and rng.random() < 0.5:
-                return max(
-                    pool, key=lambda claim: claim[2]
-                )  # more is found where much has happened
-            if pool:
-                return rng.choice(pool)
-        return self.queue(rng), rng.randint(0, len(self.ids) + 1), rng.randint(0, 2)
-
-    def settle(self, call: str, handle: Handle, *more: Any) -> None:
-        queue, id, attempt = handle
-        self.tell(f"{call} attempt {attempt} of {id} in {queue} {more or ''}")
-        expected = getattr(self.model, call)(queue, id, attempt, *more)
-        self.agree(
-            expected,
-            lambda face: face.settle(call, queue, self.engine_id(face, id), attempt, *more),
-        )
-
-    def ack(self, rng: Random, handle: Handle | None = None) -> None:
-        self.settle("ack", handle or self.handle(rng))
-
-    def release(self, rng: Random, handle: Handle | None = None) -> None:
-        self.settle("release", handle or self.handle(rng))
-
-    def fail(self, rng: Random, handle: Handle | None = None) -> None:
-        self.settle("fail", handle or self.handle(rng), rng.choice((None, "", "Grüße")))
-
-    def heartbeat(self, rng: Random, handle: Handle | None = None) -> None:
-        self.settle("heartbeat", handle or self.handle(rng), rng.choice((None, 1, 2, 6)))
-
-    def retry(self, rng: Random, handle: Handle | None = None) -> None:
-        handle, error = handle or self.handle(rng), rng.choice((None, None, "", "boom"))
-        if rng.random() < 0.7:
-            self.settle("retry", handle, error, rng.choice((0, 0, 0, 3)))
-        else:
-            self.retry_by_backoff(*handle, error)
-
-    def retry_by_backoff(self, queue: str, id: int, attempt: int, error: str | None) -> None:
-        self.tell(f"retry attempt {attempt} of {id} in {queue} by backoff, {error!r}")
-        job = self.model.held(queue, id, attempt)
-        allowed = self.model.backoff(job) if job else range(0)
-        answers = self.each(
-            lambda face: face.settle("retry", queue, self.engine_id(face, id), attempt, error, None)
-        )
-        drawn = self.model.now
-        for face in self.faces if job and job.attempts_used < job.max_attempts else []:
-            [row] = face.get_job(queue, self.engine_id(face, id))
-            drawn = row[JOB_COLUMNS.index("run_at")]
-            assert drawn - self.model.now in allowed, f"{type(face).__name__}: {drawn}, {allowed}"
-        expected = self.model.retry(queue, id, attempt, error, drawn - self.model.now)
-        assert answers == [expected] * len(self.faces)
-        if expected and id in self.model.live:
-            self.each(lambda face: face.set_run_at(self.engine_id(face, id), drawn))
-
-    def ack_batch(self, rng: Random) -> None:
-        queue = self.queue(rng)
-        handles = [self.handle(rng) for _ in range(rng.randint(0, 4))]
-        fenced = rng.random() < 0.5
-        pairs = [(id, attempt if fenced else None) for _, id, attempt in handles]
-        self.tell(f"ack_batch of {pairs} in {queue}")
-        expected = self.model.ack_batch(queue, pairs)
-        self.agree(
-            expected,
-            lambda face: face.ack_batch(
-                queue, [self.engine_id(face, id) for id, _ in pairs], [a for _, a in pairs]
-            ),
-        )
-
     # -- or end otherwise
 
     def cancel(self, rng: Random) -> None:
@@ -269,6 +115,46 @@ class LockStep(Steps):
             "AK001",
             lambda face: face.refusal(lambda: getattr(face, name)(MESSAGES, *arguments)),
         )
+
+    # -- schedules
+
+    def schedule(self, rng: Random) -> None:
+        options = (
+            rng.choice((None, 1)),
+            rng.choice((None, 1, 9)),
+            rng.choice((None, 1, 100)),
+        )  # priority, max_attempts, expires_s
+        payload = rng.choice(("1", '{"n":  1.0}'))
+        arguments = (rng.choice(SCHEDULES), rng.choice(SPECS), rng.choice("aB"), payload, *options)
+        self.tell(f"schedule {arguments}")
+        expected = self.model.schedule(*arguments)
+        self.agree(expected, lambda face: face.schedule(*arguments))
+        self.look_at_schedules()
+
+    def unschedule(self, rng: Random) -> None:
+        name = rng.choice(SCHEDULES)
+        self.tell(f"unschedule {name}")
+        expected = self.model.unschedule(name)
+        self.agree(expected, lambda face: face.unschedule(name))
+        self.look_at_schedules()
+
+    def fire_schedules(self, rng: Random, name: str | None = None) -> None:
+        if self.is_full():
+            return
+        name = name or rng.choice((None, None, *SCHEDULES))
+        self.tell(f"fire {name or 'all'}")
+        expected = self.model.fire_schedules(name)
+        fired = [face.fire_schedules(name) for face in self.faces]
+        for position, row in enumerate(expected):
+            self.know(row[0], [rows[position][0] for rows in fired if position < len(rows)])
+        for face, rows in zip(self.faces, fired, strict=True):
+            got = self.in_model_ids(face, rows)
+            assert got == expected, f"{type(face).__name__}: {got}, the model: {expected}"
+        self.look_at_schedules()
+
+    def look_at_schedules(self) -> None:
+        schedules = sorted(self.model.schedules.values(), key=lambda schedule: schedule.name)
+        self.agree([astuple(schedule) for schedule in schedules], lambda face: face.schedules())
 
     # -- the clock
 

@@ -1,21 +1,13 @@
-"""Schedules, in the model, on the faces, and in lock step: a part of each that goes by itself."""
+"""Schedules, in the model and on the faces: a part of each that goes by itself."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import astuple, dataclass
-from random import Random
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tests.model.reference import Model
+from dataclasses import dataclass
+from typing import Any
 
 Row = tuple[Any, ...]
 
-NAMES = ("s1", "s2")
-# One text or another for the same interval; and one of which more boundaries are missed than fire.
-SPECS = ("@every 60s", "@every 1m", "@every 1m", "@every 100s", "@every 2s")
 COLUMNS = (
     "name", "spec", "queue", "payload", "priority", "max_attempts", "expires_s", "next_run_at",
     "last_error", "created_at",
@@ -152,61 +144,3 @@ class Sqlite(Face):
 
     def schedules(self) -> list[Row]:
         return self.run(f"SELECT {', '.join(COLUMNS)} FROM alkstore_schedules ORDER BY name")
-
-
-class Steps:
-    """Those of LockStep."""
-
-    model: Model
-    faces: list[Any]
-
-    @abstractmethod
-    def tell(self, text: str) -> None: ...
-    @abstractmethod
-    def queue(self, rng: Random) -> str: ...
-    @abstractmethod
-    def agree(self, expected: Any, call: Callable[[Any], Any]) -> None: ...
-    @abstractmethod
-    def is_full(self) -> bool: ...
-    @abstractmethod
-    def know(self, id: int, engine_ids: list[int]) -> None: ...
-    @abstractmethod
-    def in_model_ids(self, face: Any, rows: list[Any]) -> list[Row]: ...
-
-    def schedule(self, rng: Random) -> None:
-        options = (
-            rng.choice((None, 1)),
-            rng.choice((None, 1, 9)),
-            rng.choice((None, 1, 100)),
-        )  # priority, max_attempts, expires_s
-        payload = rng.choice(("1", '{"n":  1.0}'))
-        arguments = (rng.choice(NAMES), rng.choice(SPECS), rng.choice("aB"), payload, *options)
-        self.tell(f"schedule {arguments}")
-        expected = self.model.schedule(*arguments)
-        self.agree(expected, lambda face: face.schedule(*arguments))
-        self.look_at_schedules()
-
-    def unschedule(self, rng: Random) -> None:
-        name = rng.choice(NAMES)
-        self.tell(f"unschedule {name}")
-        expected = self.model.unschedule(name)
-        self.agree(expected, lambda face: face.unschedule(name))
-        self.look_at_schedules()
-
-    def fire_schedules(self, rng: Random, name: str | None = None) -> None:
-        if self.is_full():
-            return
-        name = name or rng.choice((None, None, *NAMES))
-        self.tell(f"fire {name or 'all'}")
-        expected = self.model.fire_schedules(name)
-        fired = [face.fire_schedules(name) for face in self.faces]
-        for position, row in enumerate(expected):
-            self.know(row[0], [rows[position][0] for rows in fired if position < len(rows)])
-        for face, rows in zip(self.faces, fired, strict=True):
-            got = self.in_model_ids(face, rows)
-            assert got == expected, f"{type(face).__name__}: {got}, the model: {expected}"
-        self.look_at_schedules()
-
-    def look_at_schedules(self) -> None:
-        schedules = sorted(self.model.schedules.values(), key=lambda schedule: schedule.name)
-        self.agree([astuple(schedule) for schedule in schedules], lambda face: face.schedules())
