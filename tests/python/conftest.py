@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psycopg
@@ -20,6 +20,7 @@ from tests.python.coexisting import connect
 from tests.python.commands import Command, run
 from tests.python.consuming import Seen
 from tests.python.roles import Roles
+from tests.python.waiting import until
 from tests.python.working import Gate
 
 _numbers = itertools.count(1)
@@ -40,11 +41,22 @@ class Databases:
 
     def create(self, template: str = "template1", options: str = "") -> str:
         name = f"alkstore_{os.getpid()}_{next(_numbers)}"
-        self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {options}')
+        self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {options}')
         return name
 
     def drop(self, name: str) -> None:
-        self._server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _execute(self, statement: str) -> None:
+        """Again, where sessions need more than the five seconds that they have to end."""
+
+        def succeeds() -> bool:
+            with suppress(psycopg.errors.ObjectInUse):
+                self._server.execute(statement)
+                return True
+            return False
+
+        until(succeeds)
 
     def close(self) -> None:
         self.drop(self.template)

@@ -361,6 +361,6 @@ def test_a_stop_while_the_server_is_away_ends_in_time(
             worker.stop.set()
             worker.join()
             assert worker.error is None
-            assert time.monotonic() - began < 15
+            assert time.monotonic() - began < 40
     assert "job 1 of 'q': its ack could not be sent, it will be run again" in warnings(caplog)
     until(lambda: not handlers_alive())
