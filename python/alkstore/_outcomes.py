@@ -53,7 +53,7 @@ class Retry(Exception):
 
 class Outcome(NamedTuple):
     claimed: Claimed
-    call: str  # ack, retry or fail
+    call: str  # ack, retry or fail; release, where there was no end
     error: str | None = None
     delay_s: int | None = None
     not_before: float = 0.0  # of one that has been sent in vain
@@ -118,7 +118,7 @@ class Outcomes:
             return [outcome.claimed for outcome in self._waiting + self._sending]
 
     def settle(self, session: Session, *, last: bool = False) -> None:
-        """Send what is due, one call for all acks of a queue; at the last all there is."""
+        """Send what is due, in few calls; at the last all there is."""
         began_at = time.monotonic()
         with self._lock:
             self._waiting.sort(key=lambda outcome: outcome.not_before)
@@ -146,8 +146,9 @@ class Outcomes:
         outcome, job = group[0], group[0].claimed.job
         more = {"delay_s": outcome.delay_s} if outcome.call == "retry" else {}
         try:
-            if outcome.call == "ack":
-                return session.settle("ack", job.queue, [o.claimed.key for o in group]), False
+            if outcome.call in ("ack", "release"):
+                claims = [o.claimed.key for o in group]
+                return session.settle(outcome.call, job.queue, claims), False
             accepted = session.accepted(
                 None,
                 outcome.call,
@@ -188,8 +189,9 @@ class Outcomes:
                 claimed.job.queue,
                 outcome.call,
             )
-        # What is sent again may have been accepted before, a handler may have settled its job.
-        elif not (answer or outcome.maybe_sent or claimed.job._ended):
+        # What is sent again may have been accepted before, a handler may have settled its job, and
+        # what was to be handed back is not missed.
+        elif not (answer or outcome.maybe_sent or claimed.job._ended or outcome.call == "release"):
             log.warning(
                 "job %d of %r: its claim was lost, or it was cancelled, before the %s",
                 claimed.job.id,
@@ -199,12 +201,15 @@ class Outcomes:
 
 
 def _groups(outcomes: list[Outcome]) -> list[list[Outcome]]:
-    """What is sent in one call."""
+    """What is sent in one call; what is done before what was not begun."""
     acks: dict[str, list[Outcome]] = defaultdict(list)
     others: list[list[Outcome]] = []
+    releases: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.call == "ack":
             acks[outcome.claimed.job.queue].append(outcome)
+        elif outcome.call == "release":
+            releases[outcome.claimed.job.queue].append(outcome)
         else:
             others.append([outcome])
-    return [*acks.values(), *others]
+    return [*acks.values(), *others, *releases.values()]

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext, suppress
 from math import ceil, inf
 from queue import Empty, SimpleQueue
@@ -20,7 +21,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
 from ._bell import Bell
-from ._claimer import Claimed, Claimer, release
+from ._claimer import Claimed, Claimer
 from ._heartbeats import Heartbeats
 from ._outcomes import Outcome, Outcomes, outcome_of
 
@@ -124,7 +125,7 @@ class Run:
         if not ready:
             pauses = [claimer.pause_s() for claimer in claimers] if room else []
             self._bell.wait(min([*pauses, self._outcomes.pause_s(), self._hoard_s(), _LOOK_S]))
-            self._give_back_a_hoard(session)
+            self._give_back_a_hoard()
             _ = self._worker.store._engine  # raises when the store was closed
         if ready or self._outcomes.pause_s() == 0:
             self._outcomes.settle(session)
@@ -214,12 +215,16 @@ class Run:
         with self._lock:
             return max(0.0, self._stuck_at() - time.monotonic()) if self._waiting else inf
 
-    def _give_back_a_hoard(self, session: Session) -> None:
+    def _give_back_a_hoard(self) -> None:
         """Others may have handlers for what waits here behind jobs that turn out to be long."""
         with self._lock:
             if not self._waiting or time.monotonic() < self._stuck_at():
                 return
-        release(self._engine, session, self._take_back())
+        self._hand_back(self._take_back())
+
+    def _hand_back(self, claims: Iterable[Claimed]) -> None:
+        for claimed in claims:
+            self._outcomes.add(Outcome(claimed, "release"))
 
     def _take_back(self) -> list[Claimed]:
         """What no handler has started on."""
@@ -234,7 +239,7 @@ class Run:
 
     def _drain(self, session: Session) -> None:
         """Wait for the handlers that run, and send what comes of it."""
-        release(self._engine, session, self._take_back())
+        self._hand_back(self._take_back())
         log.info("stopping: %d handlers still run", len(self._running))
         while self._in_hand or self._outcomes.pause_s() < inf:
             left_s = self._drained_at() - time.monotonic()
@@ -255,8 +260,8 @@ class Run:
                 log.warning("job %d of %r still runs, and is handed back", job.id, job.queue)
             held += self._in_hand
             self._in_hand.clear()
+        self._hand_back(held)
         self._outcomes.settle(session, last=True)
-        release(self._engine, session, held)
 
 
 def _finish(result: object) -> None:

@@ -7,6 +7,8 @@ import signal
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from psycopg.sql import SQL, Identifier
 import alkstore
 from alkstore import Fail, JobHandle, Retry, StopToken, Store, Unavailable, sqlite
 from alkstore._bell import Bell
+from alkstore._postgres_calls import PostgresCalls
+from alkstore._sqlite_calls import SqliteCalls
 from alkstore._sqlite_connection import switch_to_wal
 from tests.python.consuming import Consumer, Seen, until_idle
 from tests.python.waiting import until
@@ -165,6 +169,51 @@ def test_a_server_that_is_read_only_is_unavailable_and_runners_get_over_it(
         stop.set()
         runner.join(30)
         assert not runner.is_alive()
+
+
+@contextmanager
+def locked(target: str) -> Iterator[None]:
+    """Nobody else can change a job."""
+    if target.startswith("postgresql:"):
+        with psycopg.connect(target) as connection:
+            connection.execute("LOCK TABLE alkstore._job")
+            yield
+    else:
+        with closing(sqlite3.connect(target, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_what_cannot_be_released_at_once_is_released_later(
+    target: str, engine: str, monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    tried: list[str] = []
+    calls: Any = {"sqlite": SqliteCalls, "postgres": PostgresCalls}[engine]
+    settle = calls.settle
+
+    def watched_settle(session: Any, call: str, *more: Any) -> Any:
+        try:
+            return settle(session, call, *more)
+        finally:
+            tried.append(call)
+
+    def handle(job: JobHandle) -> None:
+        if job.payload == "long":  # all others are claimed already
+            with locked(target):
+                if stops:
+                    worker.stop.set()
+                until(lambda: "release" in tried)
+            until(lambda: all(record(queue, job_id).released == 1 for job_id in behind))
+
+    monkeypatch.setattr(calls, "settle", watched_settle)
+    with alkstore.open(target, busy_timeout_s=0.1) as store, alkstore.open(target) as observer:
+        queue = observer.queue("q")
+        warm = queue.enqueue_batch(range(50))
+        with running(store, {"q": handle}) as worker:
+            until(lambda: is_gone(queue, *warm))
+            long, *behind = queue.enqueue_batch(["long", *range(20)])
+            until(lambda: is_gone(queue, long))
 
 
 # -- wakes and stops ------------------------------------------------------------------------------
