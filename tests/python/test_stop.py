@@ -47,7 +47,7 @@ def test_every_thread_that_waits_wakes() -> None:
     stop = StopToken()
     woken: list[bool] = []
     threads = [
-        threading.Thread(target=lambda token=token: woken.append(token.wait(60)))
+        threading.Thread(target=lambda token=token: woken.append(token.wait()), daemon=True)
         for token in (stop, stop, stop.clone(), stop.clone())
     ]
     for thread in threads:
