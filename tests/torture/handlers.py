@@ -100,7 +100,7 @@ class Handlers:
             case "block":
                 time.sleep(3 * DRAIN_S)
             case "hang" if self.may_hang.acquire(blocking=False):
-                time.sleep(60)
+                time.sleep(200)  # longer than anybody has the patience for
             case "crash":
                 os._exit(CRASHED)
         return ["ack"]
