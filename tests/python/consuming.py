@@ -47,7 +47,7 @@ class Consumer:
         self.stop = StopToken()
         self._work = work
         self._iterator: Any = queue.consume(worker_id, stop=self.stop, poll_s=poll_s, **options)
-        self._thread = threading.Thread(target=self._run, name=worker_id)
+        self._thread = threading.Thread(target=self._run, name=worker_id, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

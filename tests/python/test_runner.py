@@ -45,7 +45,7 @@ class Runner:
         self.error: BaseException | None = None
         self._options = options
         self._store = store
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
