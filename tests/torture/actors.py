@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import signal
-import sqlite3
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import alkstore
+from alkstore import Store
 from tests.model.faces import reach
-from tests.torture.database import (
-    HANDLED,
-    JOB_TABLE,
-    JOBS_VIEW,
-    QUEUES,
-    SENT,
-    Face,
-    errors,
-    is_lost,
-    open_face,
-)
-from tests.torture.journal import Journal, Undone
+from tests.torture.actor import Actor
+from tests.torture.database import HANDLED, JOBS_VIEW, QUEUES, SENT, errors
 
 ENOUGH = 600  # live jobs, after which producers wait
 MESSAGE_STAMPS = {
@@ -36,96 +25,15 @@ def payload(token: str) -> str:
     return f'{{"token": "{token}",  "n": 1.0}}'
 
 
-class Actor:
-    """A connection and a journal. What fails is given up, a lost connection is made anew."""
-
-    def __init__(
-        self,
-        engine: str,
-        url: str,
-        folder: Path,
-        name: str,
-        queues: Sequence[str] = QUEUES,
-        face: Face | None = None,
-    ) -> None:
-        self.engine = engine
-        self.url = url
-        self.queues = queues
-        self.journal = Journal(folder, name)
-        self.round = folder.name
-        self.rng = random.Random(f"{folder.name} {name}")
-        self.face: Any = face
-
-    def step(self) -> None:
-        raise NotImplementedError
-
-    def work(self, until: float) -> None:
-        while time.time() < until:
-            try:
-                if self.face is None:
-                    self.face = open_face(self.url, self.engine)
-                self.step()
-            except Undone:
-                pass
-            except Exception as error:
-                if not is_lost(error):
-                    raise
-                self.face = None
-                time.sleep(0.1)
-            time.sleep(self.rng.choice((0, 0, 0.01, 0.05)))
-
-    def live(self) -> list[int]:
-        with errors():
-            return [id for (id,) in self.face.run(f"SELECT id FROM {JOB_TABLE[self.engine]}")]
-
-    def call(self, name: str, do: Callable[[], Any], /, **arguments: Any) -> Any:
-        with self.journal.call(name, **arguments) as outcome, errors():
-            outcome["result"] = result = do()
-        return result
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        with errors():
-            self.face.run("BEGIN IMMEDIATE" if self.engine == "sqlite" else "BEGIN")
-        self.journal.begin()
-        try:
-            yield
-        except Undone:
-            self.end(keep=False)
-            raise
-        except BaseException:
-            self.journal.transaction = None
-            raise
-        self.end(keep=self.rng.random() < 0.7)
-
-    def end(self, *, keep: bool) -> None:
-        with self.journal.end(keep=keep), errors():
-            try:
-                self.face.run("COMMIT" if keep else "ROLLBACK")
-            except sqlite3.OperationalError:  # refused, and open still
-                self.face.run("ROLLBACK")
-                raise
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Rolled back, or not."""
-        with errors():
-            self.face.run("SAVEPOINT s")
-        before, keep = self.journal.calls, self.rng.random() < 0.5
-        yield
-        if not keep:
-            self.journal.roll_back_to(before)
-            with errors():
-                self.face.run("ROLLBACK TO SAVEPOINT s")
-
-    def pause(self, at_most_s: float) -> None:
-        time.sleep(self.rng.random() * at_most_s)
-
-
 class Producer(Actor):
     """Enqueues, mostly in transactions with a row of business of its own for each job."""
 
+    store: Store | None = None
+
     def step(self) -> None:
+        if self.store is None and SENT in self.queues:
+            with errors():
+                self.store = alkstore.open(self.url)
         queue = self.rng.choice(self.queues)
         if queue == "commanded" and self.rng.random() < 0.7:
             return  # a process for each takes its time
@@ -165,18 +73,23 @@ class Producer(Actor):
                 del given[name]
         payloads = [payload(token) for token in tokens]
         arguments = {"queue": queue, "tokens": tokens, "options": o, "business": business}
-        if len(tokens) == 1:
-            self.call(
-                "enqueue",
-                lambda: [reach(self.face, queue, "enqueue", payloads[0], given)],
-                **arguments,
-            )
+        if queue == SENT:
+            self.call("enqueue", lambda: [self.send(payloads[0], given)], **arguments)
+        elif len(tokens) == 1:
+            self.call("enqueue", lambda: [self.face.enqueue(queue, payloads[0], o)], **arguments)
         else:
             self.call("enqueue", lambda: self.face.enqueue_batch(queue, payloads, o), **arguments)
         if business:
             with errors():
                 values = ", ".join(f"('{token}')" for token in tokens)
                 self.face.run(f"INSERT INTO business VALUES {values}")
+
+    def send(self, text: str, o: dict[str, Any]) -> int:
+        """A message, through the package, in the transaction that there is, or none."""
+        assert self.store is not None
+        at = o["run_at"] and datetime.fromtimestamp(o["run_at"], UTC)
+        outbox, options = self.store.outbox("sent"), o | {"run_at": at}
+        return outbox.enqueue(alkstore.RawJson(text), **options, tx=self.face.connection)
 
 
 class Worker(Actor):

@@ -78,7 +78,8 @@ def errors() -> Iterator[None]:
 
 def is_lost(error: Exception) -> bool:
     """Whether the connection is gone, which happens here."""
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    lost = psycopg.OperationalError | psycopg.InterfaceError | alkstore.Unavailable
+    return isinstance(error, lost)
 
 
 def is_crowding(error: str) -> bool:
