@@ -52,6 +52,7 @@ class Run:
         self._in_hand: set[Claimed] = set()
         self._waiting = 0  # how many are unstarted
         self._running: dict[Claimed, float] = {}  # since when
+        self._claimed_at = -inf
         self._average_s: float | None = None
 
     def serve(self) -> None:
@@ -139,6 +140,8 @@ class Run:
             with self._lock:
                 self._in_hand.update(claims)
                 self._waiting += len(claims)
+                if claims:
+                    self._claimed_at = time.monotonic()
             for claimed in claims:
                 self._unstarted.put(claimed)
                 if heartbeats:
@@ -161,10 +164,11 @@ class Run:
         return min(self._worker.prefetch, int(soon))
 
     def _stuck_at(self) -> float:
-        """When all handlers will have been at their jobs for longer than others should wait."""
+        """When all handlers will have been at their jobs, or what waits behind them will have
+        waited, for longer than others should wait."""
         if len(self._running) < self._worker.concurrency:
             return inf
-        return max(self._running.values()) + _HOARD_S
+        return min(max(self._running.values()), self._claimed_at) + _HOARD_S
 
     def _handle(self) -> None:
         """A handler's thread."""
@@ -180,9 +184,10 @@ class Run:
                 _end_fork(0 if outcome is None or outcome.call == "ack" else 1)
             with self._lock:
                 del self._running[claimed]
-                took_s = time.monotonic() - began_at
-                average_s = took_s if self._average_s is None else self._average_s
-                self._average_s = average_s + (took_s - average_s) / 10
+                if outcome is not None:  # else it was not begun
+                    took_s = time.monotonic() - began_at
+                    average_s = took_s if self._average_s is None else self._average_s
+                    self._average_s = average_s + (took_s - average_s) / 10
                 ring = self._waiting <= self._ahead() // 2
                 if claimed in self._in_hand:  # else it was released
                     if outcome is not None:

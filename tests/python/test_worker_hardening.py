@@ -6,6 +6,7 @@ import logging
 import signal
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,11 +18,13 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 import alkstore
-from alkstore import Fail, JobHandle, Retry, StopToken, Store, Unavailable, sqlite
+from alkstore import Fail, JobHandle, Retry, StopToken, Store, Unavailable, Worker, sqlite
 from alkstore._bell import Bell
+from alkstore._claimer import Claimed
 from alkstore._postgres_calls import PostgresCalls
 from alkstore._sqlite_calls import SqliteCalls
 from alkstore._sqlite_connection import switch_to_wal
+from alkstore._work import Run
 from tests.python.consuming import Consumer, Seen, until_idle
 from tests.python.waiting import until
 from tests.python.working import is_gone, record, running, settled, until_prolonged, warnings
@@ -214,6 +217,35 @@ def test_what_cannot_be_released_at_once_is_released_later(
             until(lambda: is_gone(queue, *warm))
             long, *behind = queue.enqueue_batch(["long", *range(20)])
             until(lambda: is_gone(queue, long))
+
+
+# -- what is claimed ahead of handlers that turn out to be slow -----------------------------------
+
+
+def test_what_has_waited_for_a_second_is_given_back_also_behind_jobs_of_less(store: Store) -> None:
+    queue = store.queue("q")
+    warm = queue.enqueue_batch([0.0] * 50)
+    with running(store, {"q": lambda job: time.sleep(job.payload)}):
+        until(lambda: is_gone(queue, *warm))
+        slow = queue.enqueue_batch([0.4] * 12)
+        until(lambda: any((job := queue.get_job(id)) and job.released for id in slow))
+        until(lambda: is_gone(queue, *slow))
+
+
+def test_what_was_not_begun_does_not_pass_for_quick(store: Store) -> None:
+    """Else more is claimed ahead the more has lapsed, until it is dead without a single run."""
+    queue = store.queue("q")
+    queue.enqueue(1)
+    job = queue.claim_one("w")
+    assert job is not None
+    run = Run(Worker(store, {"q": print}))
+    lapsed = Claimed(job, time.monotonic() - 300)
+    run._in_hand.add(lapsed)
+    run._unstarted.put(lapsed)
+    run._unstarted.put(None)
+    run._handle()
+    assert run._in_hand == set()
+    assert run._average_s is None
 
 
 # -- wakes and stops ------------------------------------------------------------------------------
