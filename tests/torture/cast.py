@@ -56,11 +56,11 @@ class Cast:
     def start(self, role: str) -> None:
         self._names += 1
         name = f"{role}{self._names}"
+        run: Any = handlers.run
+        arguments: tuple[Any, ...] = (role, self.url, self.folder, name)
         if role in RAW:
-            run: Any = actors.run
+            run = actors.run
             arguments = (role, self.engine, self.url, self.folder, name, self.until, self.package)
-        else:
-            run, arguments = handlers.run, (role, self.url, self.folder, name)  # type: ignore[assignment]
         process = processes.Process(target=run, args=arguments, daemon=True)
         process.start()
         self.members.append(Member(role, name, process))
