@@ -13,7 +13,7 @@ import alkstore
 from alkstore import JobHandle, Store
 from alkstore._heartbeats import Heartbeats
 from tests.python.waiting import until
-from tests.python.working import LONG_S, Gate, is_gone, record, running, warnings
+from tests.python.working import LONG_S, Calls, Gate, is_gone, record, running, warnings
 
 
 def blocked(job: JobHandle) -> None:
@@ -27,8 +27,9 @@ def cpu_bound(job: JobHandle) -> None:
 
 
 def test_jobs_longer_than_their_visibility_are_kept(
-    store: Store, target: str, caplog: pytest.LogCaptureFixture
+    store: Store, target: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    calls = Calls(store, monkeypatch)
     queue = store.queue("q", visibility_timeout_s=2)
     begun: list[int] = []
     handlers = [blocked, cpu_bound]
@@ -47,6 +48,7 @@ def test_jobs_longer_than_their_visibility_are_kept(
             until(lambda: is_gone(queue, *jobs))
     assert begun == [1, 1]
     assert warnings(caplog) == []
+    assert calls.number["heartbeat"] <= 60  # some seven for each, and not one after the other
 
 
 def test_without_heartbeats_long_jobs_lapse(
