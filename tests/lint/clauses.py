@@ -67,7 +67,7 @@ SQLITE_TITLES = {
         "[error-text] an error given to fail as bytes becomes text, cut at the first NUL",
         "[error-text] an error given to retry as bytes becomes text, cut at the first NUL",
         "[name] a name is text without NUL",
-        "[payload] Q32: bytes in a string that are not UTF-8 come back as they went in",
+        "[payload] bytes in a string that are not UTF-8 come back as they went in",
         "[payload] text with a NUL byte is refused",
     },
     "PostgreSQL's functions have no such argument": {
@@ -77,7 +77,7 @@ SQLITE_TITLES = {
     },
     "a matter of SQLite's types and statements": {
         "[payload] a number is taken as its text",
-        "[refusals] D6: a refusal in a transaction undoes its own statement only",
+        "[refusals] a refusal in a transaction undoes its own statement only",
         "[refusals] the caller's conflict clause changes nothing about a refusal",
     },
 }

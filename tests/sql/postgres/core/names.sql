@@ -43,7 +43,7 @@ SELECT is(
     FROM names, alkstore.claim(name, name, 2) c$$)
   || pg_temp.lines('SELECT count(DISTINCT queue), bool_and(worker_id = queue) FROM alkstore.jobs'),
   ARRAY['32', '32|true|true', '32|true'],
-  '[name] Q35: names that differ in a byte are different queues');
+  '[name] names that differ in a byte are different queues');
 
 SELECT pg_temp.fresh();
 SELECT is(
@@ -68,7 +68,7 @@ SELECT is(
     SELECT g.last_error, count(*) FROM alkstore.jobs j, alkstore.get_job(j.queue, j.job_id) g GROUP BY g.last_error ORDER BY 1$$),
   ARRAY['32', '32', 'true', 'true', '32', 'true', '64', '64', 'true', 'true', '32', '32', 'true', '32', '32', '32', '32',
     'e|32', 'failed|32'],
-  '[name] Q35: every call takes any name');
+  '[name] every call takes any name');
 
 SELECT pg_temp.fresh();
 SELECT is(
@@ -172,7 +172,7 @@ SELECT is(
     '3000000001', '3000000002', '3000000003', '3000000004', '3000000005', '3000000006', '3000000007',
     'true|true|true|true|true|true|2',
     '3000000002|pending', '3000000003|pending', '3000000004|dead', '3000000004|failed'],
-  '[scope] Q28: every call takes ids past 2^31');
+  '[scope] every call takes ids past 2^31');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -75,7 +75,7 @@ SELECT is(
     pg_temp.effect($$ alkstore.ack_batch('q', '{1}', '{1}') $$),
     pg_temp.effect($$ alkstore.ack('q', 1, 2) $$)],
   '{"false, untouched","false, untouched","false, untouched","false, untouched","false, untouched","0, untouched","true, changed"}',
-  '[valid] Q03: after a reclaim the old holder changes nothing, and the new holder acks');
+  '[valid] after a reclaim the old holder changes nothing, and the new holder acks');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1', visibility_timeout_s => 2);
@@ -90,7 +90,7 @@ SELECT is(
     pg_temp.effect($$ alkstore.ack_batch('q', '{1}', '{1}') $$),
     pg_temp.effect($$ alkstore.ack('q', 1, 2) $$)],
   '{"false, untouched","false, untouched","false, untouched","false, untouched","false, untouched","0, untouched","true, changed"}',
-  '[valid] B2: the same for two lives of one worker name');
+  '[valid] the same for two lives of one worker name');
 
 -- [ack-batch]. Jobs 1 and 2 claimed, 3 lapsed, 4 of another queue, 5 given back.
 SELECT pg_temp.fresh();
@@ -121,7 +121,7 @@ SELECT is(
     pg_temp.effect($$ alkstore.ack_batch('q', '{}') $$),
     pg_temp.effect($$ alkstore.ack_batch('q', '{1,2,3,99,1}', '{1,1,1,1,1}') $$)],
   '{"0, untouched","0, untouched","2, changed"}',
-  '[ack-batch] Q20: cancelled, unknown and repeated ids do not count, and no ids give 0');
+  '[ack-batch] cancelled, unknown and repeated ids do not count, and no ids give 0');
 
 -- Job 1 is in its second claim, 2 lapsed, 3 delayed, 4 of another queue, 5 dead.
 SELECT pg_temp.fresh();
@@ -157,7 +157,7 @@ SELECT alkstore.claim('q', 'w', 2); SELECT pg_temp.advance(3);
 SELECT is(
   pg_temp.effect($$ alkstore.ack_batch(queue => 'q', job_ids => '{1,2}', attempts => '{1,1}') $$)
     || pg_temp.lines($$ SELECT job_id, attempt, worker_id FROM alkstore.claim('q', 'v', 2) $$),
-  '{"1, changed",1|2|v}', '[ack-batch] Q16: in one batch each claim goes by its own deadline');
+  '{"1, changed",1|2|v}', '[ack-batch] in one batch each claim goes by its own deadline');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1'); SELECT alkstore.claim('q', 'w');

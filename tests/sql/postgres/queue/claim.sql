@@ -108,14 +108,14 @@ SELECT is(
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', to_json(p), priority => p) FROM unnest('{0,5,1,9}'::int[]) p;
 SELECT is(pg_temp.lines($$ SELECT priority FROM alkstore.claim('q', 'w', 4) $$), '{9,5,1,0}',
-  '[claim-order] Q12: the highest priority first');
+  '[claim-order] the highest priority first');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', to_json(p), priority => p) FROM unnest('{0,-2147483648,2147483647,-1,-2147483647,2147483646,1}'::int[]) p;
 SELECT is(
   pg_temp.lines($$ SELECT priority FROM alkstore.claim('q', 'w', 9) $$),
   '{2147483647,2147483646,1,0,-1,-2147483647,-2147483648}',
-  '[claim-order] Q29: priorities rank over all of their range');
+  '[claim-order] priorities rank over all of their range');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', to_json(p), run_at => to_timestamp(1000000000 - s), priority => p)
@@ -167,7 +167,7 @@ ANALYZE alkstore._job;
 SELECT results_eq(
   $$ SELECT job_id FROM alkstore.claim('q', 'w', 6) $$,
   $$ SELECT job_id FROM alkstore.jobs ORDER BY priority DESC, run_at, job_id LIMIT 6 $$,
-  '[claim-order] Q12: six of 2,000, the statistics being fresh');
+  '[claim-order] six of 2,000, the statistics being fresh');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue_batch('q', '[1,2,3]');
@@ -209,7 +209,7 @@ SELECT is(
   ARRAY(SELECT pg_temp.effect(format('alkstore.claim(''q'', ''w'', %s)', n))
     FROM unnest('{0,-1,-2147483648,-9223372036854775808}'::text[]) n),
   ARRAY['NULL, untouched', 'NULL, untouched', 'NULL, untouched', 'NULL, untouched'],
-  '[claim-n] Q29: n of 0 or less gives no rows and changes nothing');
+  '[claim-n] n of 0 or less gives no rows and changes nothing');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue_batch('q', '[1,2,3]');
@@ -228,7 +228,7 @@ SELECT is(
   pg_temp.lines($$ SELECT payload FROM alkstore.claim('q', 'w', 2147483647) $$)
   || pg_temp.lines($$ SELECT payload FROM alkstore.claim('due', 'w', 9223372036854775807) $$),
   ARRAY['1', '2', '3', '4', '5', '6'],
-  '[claim-n] Q29: n has 64 bits');
+  '[claim-n] n has 64 bits');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1');
@@ -271,7 +271,7 @@ SELECT alkstore.enqueue('q', '1', visibility_timeout_s => 1), alkstore.enqueue('
 SELECT is(
   pg_temp.lines($$ SELECT payload, claim_expires_at FROM alkstore.claim('q', 'w', 2) $$),
   ARRAY['1|1000000001', '2|3147483647'],
-  '[claim-stamps] Q29: each job runs out by its own visibility_timeout_s');
+  '[claim-stamps] each job runs out by its own visibility_timeout_s');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1', max_attempts => 2147483647);
@@ -282,7 +282,7 @@ SELECT is(
   || pg_temp.lines($$ SELECT attempt FROM alkstore.claim('q', 'w') $$)
   || pg_temp.lines($$ SELECT alkstore.ack('q', 1, 2147483648) $$),
   ARRAY['2147483647', 'true', '2147483648', 'true'],
-  '[claim-stamps] Q30: attempt numbers go on past 2^31');
+  '[claim-stamps] attempt numbers go on past 2^31');
 
 -- [reclaim]
 SELECT pg_temp.fresh();
@@ -313,7 +313,7 @@ SELECT is(
   pg_temp.lines($$ SELECT c.payload FROM generate_series(1, 3) i, alkstore.claim('q', i::text) c $$)
   || pg_temp.lines('SELECT payload, state, last_error FROM alkstore.jobs ORDER BY job_id'),
   ARRAY['2', '1|dead|max attempts exceeded', '2|processing|NULL'],
-  '[exhausted] Q02: a spent job does not stand in the way');
+  '[exhausted] a spent job does not stand in the way');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '{"b":1, "a":1e2}', priority => 2, expires_s => 900, max_attempts => 1, visibility_timeout_s => 60,

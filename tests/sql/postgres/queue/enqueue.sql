@@ -16,7 +16,7 @@ SELECT pg_temp.fresh();
 SELECT count(alkstore.enqueue('q', payload)) FROM payloads;
 SELECT results_eq(
   $$ SELECT payload::text FROM alkstore.claim('q', 'w', 99) $$, $$ SELECT payload FROM payloads $$,
-  '[payload] Q32: JSON is kept byte for byte');
+  '[payload] JSON is kept byte for byte');
 
 SELECT pg_temp.fresh();
 SELECT count(*) FROM alkstore.enqueue_batch('q', (SELECT '[ ' || string_agg(payload, E' ,\n') || ' ]' FROM payloads));
@@ -31,7 +31,7 @@ SELECT is(
     '', ' ', 'nul', 'TRUE', '''a''', 'NaN', '-Infinity', '01', '+1', '1.', '.5', '0x1', '1e', '[1,]', '[1 2]', '{"a":1,}', '{a:1}', '{1:2}',
     '"a', 'a"', E'"\t"', E'"\u0001"', '"\x"', '"\u12"', '1 2', '[1', '// c', E'\ufeff1', E'\u00a01', E'\f1'),
   array_fill('AK002 invalid_payload: the'::text, ARRAY[30]),
-  '[payload] Q32: what is not JSON is refused');
+  '[payload] what is not JSON is refused');
 
 SELECT pg_temp.fresh();
 SELECT is(
@@ -100,14 +100,14 @@ SELECT is(
   || pg_temp.lines('SELECT run_at FROM alkstore.jobs ORDER BY job_id'),
   ARRAY['AK003 invalid_option: delay_s', '1', '2', 'AK003 invalid_option: delay_s', 'AK003 invalid_option: delay_s',
     '1000000000', '3147483647'],
-  '[options] Q29: delay_s is 0 to 2147483647');
+  '[options] delay_s is 0 to 2147483647');
 
 SELECT pg_temp.fresh();
 SELECT is(
   pg_temp.answers('alkstore.enqueue(''q'', ''1'', priority => %s)', '-2147483649', '-2147483648', '2147483647', '2147483648')
   || pg_temp.lines('SELECT priority FROM alkstore.jobs ORDER BY job_id'),
   ARRAY['AK003 invalid_option: priority', '1', '2', 'AK003 invalid_option: priority', '-2147483648', '2147483647'],
-  '[options] Q29: priority is -2147483648 to 2147483647');
+  '[options] priority is -2147483648 to 2147483647');
 
 SELECT pg_temp.fresh();
 SELECT is(
@@ -115,7 +115,7 @@ SELECT is(
   || pg_temp.lines('SELECT expires_at FROM alkstore.jobs ORDER BY job_id'),
   ARRAY['AK003 invalid_option: expires_s', 'AK003 invalid_option: expires_s', '1', '2', 'AK003 invalid_option: expires_s',
     '1000000001', '3147483647'],
-  '[options] Q29: expires_s is 1 to 2147483647');
+  '[options] expires_s is 1 to 2147483647');
 
 SELECT pg_temp.fresh();
 SELECT is(
@@ -123,7 +123,7 @@ SELECT is(
   || pg_temp.lines('SELECT max_attempts FROM alkstore.jobs ORDER BY job_id'),
   ARRAY['AK003 invalid_option: max_attempts', 'AK003 invalid_option: max_attempts', '1', '2', '3', '4',
     'AK003 invalid_option: max_attempts', '1', '32767', '32768', '2147483647'],
-  '[options] Q29: max_attempts is 1 to 2147483647');
+  '[options] max_attempts is 1 to 2147483647');
 
 SELECT pg_temp.fresh();
 SELECT is(
@@ -131,14 +131,14 @@ SELECT is(
   || pg_temp.lines('SELECT visibility_timeout_s FROM alkstore.jobs ORDER BY job_id'),
   ARRAY['AK003 invalid_option: visibility_timeout_s', 'AK003 invalid_option: visibility_timeout_s', '1', '2',
     'AK003 invalid_option: visibility_timeout_s', '1', '2147483647'],
-  '[options] Q29: visibility_timeout_s is 1 to 2147483647');
+  '[options] visibility_timeout_s is 1 to 2147483647');
 
 SELECT pg_temp.fresh();
 SELECT is(
   pg_temp.answers('alkstore.enqueue(''q'', ''1'', backoff_base_s => %s)', '-1', '0', '2147483647', '2147483648')
   || pg_temp.lines('SELECT backoff_base_s FROM alkstore.jobs ORDER BY job_id'),
   ARRAY['AK003 invalid_option: backoff_base_s', '1', '2', 'AK003 invalid_option: backoff_base_s', '0', '2147483647'],
-  '[options] Q30: backoff_base_s is 0 to 2147483647');
+  '[options] backoff_base_s is 0 to 2147483647');
 
 SELECT pg_temp.fresh();
 SELECT is(

@@ -131,13 +131,13 @@ SELECT is(
   || pg_temp.lines($$
     SELECT job_id, last_error = repeat('😀', 65536), last_error = repeat('x', 65536) FROM alkstore.jobs ORDER BY job_id $$),
   '{"true, changed","true, changed","true, changed",1|true|false,2|true|false,3|false|true}',
-  '[error-text] Q33: an error given to fail is cut at 65536 characters');
+  '[error-text] an error given to fail is cut at 65536 characters');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1'); SELECT alkstore.claim('q', 'w');
 -- PostgreSQL itself has no text with a NUL: there is nothing to cut, and the call does not begin.
 SELECT is(pg_temp.effect($$ alkstore.fail('q', 1, 1, 'a' || chr(0) || 'b') $$), '54000, untouched',
-  '[error-text] Q33: an error given to fail cannot bring in a NUL');
+  '[error-text] an error given to fail cannot bring in a NUL');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1'); SELECT alkstore.claim('q', 'w'); UPDATE alkstore._job SET queue = '__alkstore_q';

@@ -168,13 +168,13 @@ SELECT is(
     FROM alkstore.jobs ORDER BY job_id $$),
   '{"true, changed","true, changed","true, changed","true, changed",
     1|true|false|NULL,2|true|false|NULL,3|false|true|NULL,4|true|false|true}',
-  '[error-text] Q33: an error given to retry is cut at 65536 characters');
+  '[error-text] an error given to retry is cut at 65536 characters');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.enqueue('q', '1'); SELECT alkstore.claim('q', 'w');
 -- PostgreSQL itself has no text with a NUL: there is nothing to cut, and the call does not begin.
 SELECT is(pg_temp.effect($$ alkstore.retry('q', 1, 1, 'a' || chr(0) || 'b') $$), '54000, untouched',
-  '[error-text] Q33: an error given to retry cannot bring in a NUL');
+  '[error-text] an error given to retry cannot bring in a NUL');
 
 -- [backoff]. The payload of each job is the number of the attempt that it is in.
 SELECT pg_temp.fresh();
@@ -196,7 +196,7 @@ SELECT is(
     ) f (base, attempt, low, high) ON f.base = j.backoff_base_s AND f.attempt = j.attempts
     WHERE j.state <> 'pending' OR extract(epoch FROM j.run_at)::bigint - 1000000000
       NOT BETWEEN coalesce(f.low, 1800) AND coalesce(f.high, 3600) $$),
-  '{2700}', '[backoff] Q30: the delay is half to all of min(3600, base * 2^(attempt - 1)), whatever attempt and base');
+  '{2700}', '[backoff] the delay is half to all of min(3600, base * 2^(attempt - 1)), whatever attempt and base');
 
 SELECT pg_temp.fresh();
 SELECT count(alkstore.enqueue('q', '3')) FROM generate_series(1, 400);

@@ -42,7 +42,7 @@ SELECT is(
     1|1000000010|1000000065,2|1000000020|1000000065,3|1000000030|1000000065,4|1000000040|1000000065,5|1000000050|1000000065,6|1000000060|1000000065,
     1000000070,
     1000000010,1000000020,1000000030,1000000040,1000000050,1000000060}',
-  '[fire] Q38: six missed boundaries give six jobs, oldest first');
+  '[fire] six missed boundaries give six jobs, oldest first');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.schedule('s', '@every 1s', 'q', '1');
@@ -53,13 +53,13 @@ SELECT is(
     || pg_temp.lines('SELECT count(*), count(DISTINCT run_at), min(run_at), max(run_at), bool_and(run_at = to_timestamp(1000000000 + job_id)) FROM alkstore.jobs')
     || pg_temp.fire(),
   '{64|1000000001|1000000064,1000000201,64|64|1000000001|1000000064|true}',
-  '[fire] Q38: of 200 missed boundaries the oldest 64 fire and the rest is skipped');
+  '[fire] of 200 missed boundaries the oldest 64 fire and the rest is skipped');
 
 SELECT pg_temp.advance(3);
 SELECT is(
   pg_temp.lines('SELECT boundary FROM alkstore.fire_schedules()'),
   '{1000000201,1000000202,1000000203}',
-  '[fire] Q38: a skipped boundary never comes back');
+  '[fire] a skipped boundary never comes back');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.schedule('s', '@every 10s', 'q', '1');
@@ -133,19 +133,19 @@ SELECT is(
     || pg_temp.lines('SELECT boundary FROM alkstore.fire_schedules()')
     || pg_temp.fire(),
   '{1000000010,1000000010,1000000020}',
-  '[fire] Q39: an aborted firing leaves neither job nor advance, and the boundaries fire once after it');
+  '[fire] an aborted firing leaves neither job nor advance, and the boundaries fire once after it');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.schedule('s', '@every 1s', 'q', '1');
 SELECT pg_temp.advance(1);
 SELECT count(*) FROM alkstore.fire_schedules();
 SELECT alkstore.claim('q', 'w');
-SELECT is(alkstore.ack('q', 1, 1), true, '[fire] F1: a fired job is claimed and acked like any other');
+SELECT is(alkstore.ack('q', 1, 1), true, '[fire] a fired job is claimed and acked like any other');
 SELECT pg_temp.advance(1);
 SELECT is(
   pg_temp.fire() || pg_temp.lines('SELECT job_id, state FROM alkstore.jobs'),
   '{s|q|2|1000000002,2|pending}',
-  '[fire] F1: when a fired job is gone the next boundary still comes');
+  '[fire] when a fired job is gone the next boundary still comes');
 
 -- The application forbids what it pleases.
 CREATE FUNCTION pg_temp.forbid() RETURNS trigger
@@ -168,11 +168,11 @@ SELECT is(
   pg_temp.lines('SELECT name, boundary FROM alkstore.fire_schedules()')
     || pg_temp.lines('SELECT payload FROM alkstore.jobs ORDER BY job_id'),
   '{a|1000000010,c|1000000010,1,3}',
-  '[fire] Q45: one schedule that cannot enqueue does not stop the others');
+  '[fire] one schedule that cannot enqueue does not stop the others');
 SELECT is(
   pg_temp.lines('SELECT name, next_run_at, last_error FROM alkstore.schedules ORDER BY name'),
   '{a|1000000020|NULL,"b|1000000010|the payload is 5 bytes, at most 4 are allowed",c|1000000020|NULL}',
-  '[fire] Q45: its error stands in last_error and its boundary is kept');
+  '[fire] its error stands in last_error and its boundary is kept');
 SELECT is(
   pg_temp.effect('count(*) FROM alkstore.fire_schedules()'),
   '0, untouched',
@@ -184,7 +184,7 @@ SELECT is(
   pg_temp.lines('SELECT name, boundary FROM alkstore.fire_schedules()')
     || pg_temp.lines('SELECT name, next_run_at, last_error FROM alkstore.schedules ORDER BY name'),
   '{b|1000000010,b|1000000020,a|1000000020,c|1000000020,a|1000000030|NULL,b|1000000030|NULL,c|1000000030|NULL}',
-  '[fire] Q45: tried again, a good firing fires what was missed and clears the error');
+  '[fire] tried again, a good firing fires what was missed and clears the error');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.schedule(name, '@every 10s', 'q', CASE name WHEN 'c' THEN '"bad"' ELSE '1' END) FROM unnest('{a,b,c,d,e}'::text[]) name;
@@ -193,13 +193,13 @@ SELECT is(
   pg_temp.lines('SELECT name, count(*) FROM alkstore.fire_schedules() GROUP BY name ORDER BY name')
     || pg_temp.lines('SELECT name, next_run_at FROM alkstore.schedules ORDER BY name'),
   '{a|3,b|3,d|3,e|3,a|1000000040,b|1000000040,c|1000000010,d|1000000040,e|1000000040}',
-  '[fire] F2: when the third of five fails, the four others fire and the third keeps its boundaries');
+  '[fire] when the third of five fails, the four others fire and the third keeps its boundaries');
 DROP TRIGGER forbid ON alkstore._job;
 SELECT is(
   pg_temp.lines('SELECT name, boundary FROM alkstore.fire_schedules()')
     || pg_temp.lines('SELECT run_at, count(*) FROM alkstore.jobs GROUP BY run_at ORDER BY run_at'),
   '{c|1000000010,c|1000000020,c|1000000030,1000000010|5,1000000020|5,1000000030|5}',
-  '[fire] F2: no boundary is lost and none is doubled');
+  '[fire] no boundary is lost and none is doubled');
 
 -- The failure in the middle of a catch-up takes back what the schedule enqueued before it.
 CREATE FUNCTION pg_temp.forbid_third() RETURNS trigger

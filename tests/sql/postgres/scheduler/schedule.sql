@@ -91,7 +91,7 @@ SELECT alkstore.schedule('s', '@every 60s', 'q', '1');
 SELECT is(
   ARRAY(SELECT pg_temp.restart_and_fire() FROM generate_series(1, 7)),
   '{"","",1000000060,"","",1000000120,""}',
-  '[schedule] Q42: registered again every 20 s, a schedule fires every minute');
+  '[schedule] registered again every 20 s, a schedule fires every minute');
 
 SELECT pg_temp.fresh();
 SELECT alkstore.schedule('s', '@every 60s', 'q', '1');
@@ -100,7 +100,7 @@ SELECT alkstore.unschedule('s');
 SELECT is(
   pg_temp.lines($$SELECT alkstore.schedule('s', '@every 60s', 'q', '1')$$),
   '{1000000080}',
-  '[schedule] Q42: unscheduled and scheduled, it starts anew');
+  '[schedule] unscheduled and scheduled, it starts anew');
 
 SELECT pg_temp.fresh();
 SELECT is(

@@ -62,7 +62,7 @@ INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'a' || char(0) || 'b')
 INSERT INTO alkstore_ack(queue, job_id, attempt) VALUES ('a' || char(0), 1, 1);
 --! AK001 invalid_name: queue
 
--- [name] Q35: names that differ in a byte are different queues
+-- [name] names that differ in a byte are different queues
 CREATE TABLE names (name TEXT PRIMARY KEY);
 INSERT INTO names VALUES
   ('A'), ('a'), ('a '), (' a'), ('a/b'), ('ÜX-日本-😀'), (char(0xe9)), ('e' || char(0x301)), ('q"''%I$$;--'), ('%'), ('_'), ('\'),
@@ -80,7 +80,7 @@ SELECT job->>'queue' = 'q"''%I$$;--', job->>'worker_id' = 'w' || char(1, 9) || '
 FROM (SELECT value AS job FROM alkstore_claimed_json, json_each(jobs));
 --> 1|1|1
 
--- [name] Q35: every call takes any name
+-- [name] every call takes any name
 CREATE TABLE names (name TEXT PRIMARY KEY);
 INSERT INTO names VALUES
   ('A'), ('a'), ('a '), (' a'), ('a/b'), ('ÜX-日本-😀'), (char(0xe9)), ('e' || char(0x301)), ('q"''%I$$;--'), ('%'), ('_'), ('\'),
@@ -276,7 +276,7 @@ INSERT INTO alkstore_cancel(queue, job_id) VALUES ('q', 3);
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '4') RETURNING job_id;
 --> 4
 
--- [scope] Q28: every call takes ids past 2^31
+-- [scope] every call takes ids past 2^31
 INSERT INTO sqlite_sequence(name, seq) VALUES ('alkstore_enqueue', 3000000000);
 INSERT INTO alkstore_enqueue(queue, payload, dead_letter_retention_s)
 VALUES ('q', '1', 0), ('q', '2', 0), ('q', '3', 0), ('q', '4', 0), ('q', '5', 0), ('q', '6', 0), ('q', '7', 0) RETURNING job_id;

@@ -151,7 +151,7 @@ UPDATE test_clock SET now = now + 11;
 INSERT INTO alkstore_ack(queue, job_id, attempt) VALUES ('q', 1, 1) RETURNING job_id;
 --> 1
 
--- [valid] Q03: after a reclaim the old holder changes nothing, and the new holder acks
+-- [valid] after a reclaim the old holder changes nothing, and the new holder acks
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', 2);
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w1');
 UPDATE test_clock SET now = now + 3;
@@ -176,7 +176,7 @@ INSERT INTO alkstore_ack(queue, job_id, attempt) VALUES ('q', 1, 2) RETURNING jo
 SELECT count(*) FROM alkstore_jobs;
 --> 0
 
--- [valid] B2: the same for two lives of one worker name
+-- [valid] the same for two lives of one worker name
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', 2);
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'pod-1');
 UPDATE test_clock SET now = now + 3;
@@ -241,7 +241,7 @@ INSERT INTO alkstore_ack_batch(queue, job_id, attempt) VALUES ('q', 2, 7), ('q',
 INSERT INTO alkstore_ack(queue, job_id, attempt) VALUES ('q', 3, 1), ('q', 3, 1) RETURNING job_id;
 --> 3
 
--- [ack-batch] Q20: cancelled, unknown and repeated ids do not count, and no ids give 0
+-- [ack-batch] cancelled, unknown and repeated ids do not count, and no ids give 0
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1'), ('q', '2'), ('q', '3');
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 3);
 INSERT INTO alkstore_cancel(queue, job_id) VALUES ('q', 2);
@@ -301,7 +301,7 @@ INSERT INTO alkstore_ack_batch(queue, job_id, attempt) SELECT queue, job_id, att
 SELECT count(*) FROM alkstore_jobs;
 --> 0
 
--- [ack-batch] Q16: in one batch each claim goes by its own deadline
+-- [ack-batch] in one batch each claim goes by its own deadline
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', 2), ('q', '2', 60);
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 2);
 UPDATE test_clock SET now = now + 3;

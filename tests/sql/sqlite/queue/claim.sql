@@ -141,7 +141,7 @@ SELECT payload, attempt FROM alkstore_claimed;
 --> 3|2
 --> 6|2
 
--- [claim-order] Q12: the highest priority first
+-- [claim-order] the highest priority first
 INSERT INTO alkstore_enqueue(queue, payload, priority) VALUES ('q', '0', 0), ('q', '5', 5), ('q', '1', 1), ('q', '9', 9);
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 4);
 SELECT priority FROM alkstore_claimed;
@@ -150,7 +150,7 @@ SELECT priority FROM alkstore_claimed;
 --> 1
 --> 0
 
--- [claim-order] Q29: priorities rank over all of their range
+-- [claim-order] priorities rank over all of their range
 INSERT INTO alkstore_enqueue(queue, payload, priority)
 SELECT 'q', '1', column1 FROM (VALUES (0), (-2147483648), (2147483647), (-1), (-2147483647), (2147483646), (1));
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 9);
@@ -236,7 +236,7 @@ SELECT count(*), sum(worker_id = CAST((position - 1) / 7 AS TEXT)) FROM (
   FROM alkstore_jobs WHERE expires_at IS NULL);
 --> 260|260
 
--- [claim-order] Q12: six of 2,000, the statistics being fresh
+-- [claim-order] six of 2,000, the statistics being fresh
 WITH RECURSIVE g(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM g WHERE value < 2000)
 INSERT INTO alkstore_enqueue(queue, payload, priority, run_at)
 SELECT 'q', '1', value * 37 % 101, 1000000000 - value * 41 % 103 FROM g;
@@ -259,7 +259,7 @@ SELECT job_id, run_at FROM alkstore_claimed;
 --> 3|1000000000
 --> 1|1000000010
 
--- [claim-n] Q29: n of 0 or less gives no rows and changes nothing
+-- [claim-n] n of 0 or less gives no rows and changes nothing
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', 1), ('q', '2', 3), ('q', '3', 3);
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 UPDATE test_clock SET now = now + 301;
@@ -292,7 +292,7 @@ INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 5);
 SELECT payload FROM alkstore_claimed;
 --> 3
 
--- [claim-n] Q29: n has 64 bits
+-- [claim-n] n has 64 bits
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1'), ('q', '2'), ('q', '3');
 INSERT INTO alkstore_enqueue(queue, payload, delay_s) VALUES ('due', '4', 1), ('due', '5', 1), ('due', '6', 1);
 UPDATE test_clock SET now = now + 1;
@@ -355,14 +355,14 @@ INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 SELECT state, attempts, worker_id, claimed_at, claim_expires_at, released FROM alkstore_jobs;
 --> processing|1|w|1000000010|1000000070|0
 
--- [claim-stamps] Q29: each job runs out by its own visibility_timeout_s
+-- [claim-stamps] each job runs out by its own visibility_timeout_s
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', 1), ('q', '2', 2147483647);
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 2);
 SELECT payload, claim_expires_at FROM alkstore_claimed;
 --> 1|1000000001
 --> 2|3147483647
 
--- [claim-stamps] Q30: attempt numbers go on past 2^31
+-- [claim-stamps] attempt numbers go on past 2^31
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', 2147483647);
 UPDATE __alkstore_job SET attempts = 2147483646;
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
@@ -399,7 +399,7 @@ INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'v');
 SELECT payload, attempt, worker_id FROM alkstore_claimed;
 --> 1|2|v
 
--- [exhausted] Q02: a spent job does not stand in the way
+-- [exhausted] a spent job does not stand in the way
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts, priority) VALUES ('q', '1', 1, 9);
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 UPDATE test_clock SET now = now + 301;

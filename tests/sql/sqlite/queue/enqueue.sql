@@ -1,4 +1,4 @@
--- [payload] Q32: JSON is kept byte for byte
+-- [payload] JSON is kept byte for byte
 CREATE TABLE payloads (id INTEGER PRIMARY KEY, payload TEXT);
 INSERT INTO payloads(payload) VALUES
   ('{"b":1, "a":[1.0,1e2]}'), ('{"a":1,"a":2}'), ('1180591620717411303424'), ('9007199254740993'), ('1e400'), ('-0'), ('"\u0000"'),
@@ -12,7 +12,7 @@ FROM alkstore_claimed c JOIN payloads p ON p.id = c.job_id;
 SELECT count(*), sum(value->>'payload' = p.payload) FROM alkstore_claimed_json, json_each(jobs) JOIN payloads p ON p.id = value->>'job_id';
 --> 18|18
 
--- [payload] Q32: what is not JSON is refused
+-- [payload] what is not JSON is refused
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '');
 --! AK002 invalid_payload
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', ' ');
@@ -98,7 +98,7 @@ INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '{}' || char(0) || 'x'
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '"a' || char(0) || 'b"');
 --! AK002 invalid_payload
 
--- [payload] Q32: bytes in a string that are not UTF-8 come back as they went in
+-- [payload] bytes in a string that are not UTF-8 come back as they went in
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '"' || CAST(x'80feff' AS TEXT) || '"');
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 SELECT hex(payload) FROM alkstore_claimed;
@@ -139,7 +139,7 @@ VALUES (NULL, 'q', '"a"', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 SELECT * FROM alkstore_jobs;
 --> 1|q|pending|"a"|0|0|3|300|5|NULL|NULL|1000000000|1000000000|NULL|NULL|NULL|NULL|NULL|NULL|0
 
--- [options] Q29: delay_s is 0 to 2147483647
+-- [options] delay_s is 0 to 2147483647
 INSERT INTO alkstore_enqueue(queue, payload, delay_s) VALUES ('q', '1', -1);
 --! AK003 invalid_option: delay_s
 INSERT INTO alkstore_enqueue(queue, payload, delay_s) VALUES ('q', '1', 2147483648);
@@ -151,7 +151,7 @@ SELECT run_at FROM alkstore_jobs ORDER BY job_id;
 --> 1000000000
 --> 3147483647
 
--- [options] Q29: priority is -2147483648 to 2147483647
+-- [options] priority is -2147483648 to 2147483647
 INSERT INTO alkstore_enqueue(queue, payload, priority) VALUES ('q', '1', -2147483649);
 --! AK003 invalid_option: priority
 INSERT INTO alkstore_enqueue(queue, payload, priority) VALUES ('q', '1', 2147483648);
@@ -161,7 +161,7 @@ SELECT priority FROM alkstore_jobs ORDER BY job_id;
 --> -2147483648
 --> 2147483647
 
--- [options] Q29: expires_s is 1 to 2147483647
+-- [options] expires_s is 1 to 2147483647
 INSERT INTO alkstore_enqueue(queue, payload, expires_s) VALUES ('q', '1', -1);
 --! AK003 invalid_option: expires_s
 INSERT INTO alkstore_enqueue(queue, payload, expires_s) VALUES ('q', '1', 0);
@@ -173,7 +173,7 @@ SELECT expires_at FROM alkstore_jobs ORDER BY job_id;
 --> 1000000001
 --> 3147483647
 
--- [options] Q29: max_attempts is 1 to 2147483647
+-- [options] max_attempts is 1 to 2147483647
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', -1);
 --! AK003 invalid_option: max_attempts
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', 0);
@@ -187,7 +187,7 @@ SELECT max_attempts FROM alkstore_jobs ORDER BY job_id;
 --> 32768
 --> 2147483647
 
--- [options] Q29: visibility_timeout_s is 1 to 2147483647
+-- [options] visibility_timeout_s is 1 to 2147483647
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', -1);
 --! AK003 invalid_option: visibility_timeout_s
 INSERT INTO alkstore_enqueue(queue, payload, visibility_timeout_s) VALUES ('q', '1', 0);
@@ -199,7 +199,7 @@ SELECT visibility_timeout_s FROM alkstore_jobs ORDER BY job_id;
 --> 1
 --> 2147483647
 
--- [options] Q30: backoff_base_s is 0 to 2147483647
+-- [options] backoff_base_s is 0 to 2147483647
 INSERT INTO alkstore_enqueue(queue, payload, backoff_base_s) VALUES ('q', '1', -1);
 --! AK003 invalid_option: backoff_base_s
 INSERT INTO alkstore_enqueue(queue, payload, backoff_base_s) VALUES ('q', '1', 2147483648);
@@ -445,7 +445,7 @@ SELECT * FROM alkstore_jobs WHERE queue = 'q' AND job_id = 1;
 INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w') RETURNING (SELECT jobs FROM alkstore_claimed_json);
 --> []
 
--- [refusals] D6: a refusal in a transaction undoes its own statement only
+-- [refusals] a refusal in a transaction undoes its own statement only
 CREATE TABLE orders (id INTEGER PRIMARY KEY);
 BEGIN;
 INSERT INTO orders VALUES (1);

@@ -228,7 +228,7 @@ UPDATE test_clock SET now = now + 11;
 INSERT INTO alkstore_fail(queue, job_id, attempt) VALUES ('q', 1, 1) RETURNING job_id;
 --> 1
 
--- [error-text] Q33: an error given to fail is cut at 65536 characters
+-- [error-text] an error given to fail is cut at 65536 characters
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1'), ('q', '2'), ('q', '3');
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 3);
 INSERT INTO alkstore_fail(queue, job_id, attempt, error) VALUES
@@ -245,7 +245,7 @@ FROM alkstore_jobs ORDER BY job_id;
 --> 2|1|0
 --> 3|0|1
 
--- [error-text] Q33: an error given to fail cannot bring in a NUL
+-- [error-text] an error given to fail cannot bring in a NUL
 INSERT INTO alkstore_enqueue(queue, payload) VALUES ('q', '1'), ('q', '2'), ('q', '3');
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 3);
 INSERT INTO alkstore_fail(queue, job_id, attempt, error)

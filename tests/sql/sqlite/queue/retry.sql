@@ -289,7 +289,7 @@ INSERT INTO alkstore_retry(queue, job_id, attempt, error) VALUES ('q', 1, 1, '')
 SELECT retry_error, last_error FROM alkstore_jobs;
 --> |
 
--- [error-text] Q33: an error given to retry is cut at 65536 characters
+-- [error-text] an error given to retry is cut at 65536 characters
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', 2), ('q', '2', 2), ('q', '3', 2), ('q', '4', 1);
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 4);
 INSERT INTO alkstore_retry(queue, job_id, attempt, error) VALUES
@@ -310,7 +310,7 @@ ORDER BY job_id;
 --> 3|0|1|NULL
 --> 4|1|0|1
 
--- [error-text] Q33: an error given to retry cannot bring in a NUL
+-- [error-text] an error given to retry cannot bring in a NUL
 INSERT INTO alkstore_enqueue(queue, payload, max_attempts) VALUES ('q', '1', 2), ('q', '2', 2), ('q', '3', 1);
 INSERT INTO alkstore_claim(queue, worker_id, n) VALUES ('q', 'w', 3);
 INSERT INTO alkstore_retry(queue, job_id, attempt, error)
@@ -324,7 +324,7 @@ SELECT job_id, state, hex(retry_error), hex(last_error) FROM alkstore_jobs ORDER
 --> 2|pending||
 --> 3|dead|C3A9|C3A9
 
--- [backoff] Q30: the delay is half to all of min(3600, base * 2^(attempt - 1)), whatever attempt and base
+-- [backoff] the delay is half to all of min(3600, base * 2^(attempt - 1)), whatever attempt and base
 -- The payload of each job is the number of the attempt that it is in.
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40),
   a(attempt) AS (SELECT i FROM n UNION ALL VALUES (62), (63), (64), (1000), (2147483647)),

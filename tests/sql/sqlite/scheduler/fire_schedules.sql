@@ -31,7 +31,7 @@ SELECT * FROM alkstore_fired;
 SELECT count(*) FROM alkstore_jobs;
 --> 1
 
--- [fire] Q38: six missed boundaries give six jobs, oldest first
+-- [fire] six missed boundaries give six jobs, oldest first
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 10s', 'q', '1');
 UPDATE test_clock SET now = now + 65;
 INSERT INTO alkstore_fire_schedules DEFAULT VALUES;
@@ -60,7 +60,7 @@ SELECT run_at FROM alkstore_claimed;
 --> 1000000050
 --> 1000000060
 
--- [fire] Q38: of 200 missed boundaries the oldest 64 fire and the rest is skipped
+-- [fire] of 200 missed boundaries the oldest 64 fire and the rest is skipped
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 1s', 'q', '1');
 UPDATE test_clock SET now = now + 200;
 INSERT INTO alkstore_fire_schedules DEFAULT VALUES;
@@ -74,7 +74,7 @@ INSERT INTO alkstore_fire_schedules DEFAULT VALUES;
 SELECT * FROM alkstore_fired;
 --> (no rows)
 
--- [fire] Q38: a skipped boundary never comes back
+-- [fire] a skipped boundary never comes back
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 1s', 'q', '1');
 UPDATE test_clock SET now = now + 200;
 INSERT INTO alkstore_fire_schedules DEFAULT VALUES;
@@ -162,7 +162,7 @@ SELECT name, next_run_at FROM alkstore_schedules ORDER BY name;
 SELECT count(*) FROM alkstore_jobs;
 --> 0
 
--- [fire] Q39: an aborted firing leaves neither job nor advance, and the boundaries fire once after it
+-- [fire] an aborted firing leaves neither job nor advance, and the boundaries fire once after it
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 10s', 'q', '1');
 UPDATE test_clock SET now = now + 25;
 BEGIN;
@@ -180,7 +180,7 @@ INSERT INTO alkstore_fire_schedules DEFAULT VALUES;
 SELECT count(*) FROM alkstore_jobs;
 --> 2
 
--- [fire] F1: a fired job is claimed and acked like any other
+-- [fire] a fired job is claimed and acked like any other
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 1s', 'q', '1');
 UPDATE test_clock SET now = now + 1;
 INSERT INTO alkstore_fire_schedules DEFAULT VALUES;
@@ -188,7 +188,7 @@ INSERT INTO alkstore_claim(queue, worker_id) VALUES ('q', 'w');
 INSERT INTO alkstore_ack(queue, job_id, attempt) VALUES ('q', 1, 1) RETURNING job_id;
 --> 1
 
--- [fire] F1: when a fired job is gone the next boundary still comes
+-- [fire] when a fired job is gone the next boundary still comes
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 1s', 'q', '1');
 UPDATE test_clock SET now = now + 1;
 INSERT INTO alkstore_fire_schedules DEFAULT VALUES;
@@ -201,7 +201,7 @@ SELECT * FROM alkstore_fired;
 SELECT job_id, state FROM alkstore_jobs;
 --> 2|pending
 
--- [fire] Q45: one schedule that cannot enqueue does not stop the others
+-- [fire] one schedule that cannot enqueue does not stop the others
 -- The call as a whole fails and changes nothing; by name each of the others fires.
 CREATE TEMP TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
 BEGIN SELECT RAISE(ABORT, 'at most 4 bytes are allowed'); END;
@@ -226,7 +226,7 @@ SELECT payload FROM alkstore_jobs ORDER BY job_id;
 --> 1
 --> 3
 
--- [fire] Q45: its error stands in last_error and its boundary is kept
+-- [fire] its error stands in last_error and its boundary is kept
 -- SQLite catches nothing inside a call: who made it tells the error.
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('a', '@every 10s', 'q', '1'), ('b', '@every 10s', 'q', '"bad"');
 UPDATE test_clock SET now = now + 10;
@@ -255,7 +255,7 @@ INSERT INTO alkstore_fire_schedules(name) VALUES ('b');
 SELECT * FROM __alkstore_schedule EXCEPT SELECT * FROM before;
 --> (no rows)
 
--- [fire] Q45: tried again, a good firing fires what was missed and clears the error
+-- [fire] tried again, a good firing fires what was missed and clears the error
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('a', '@every 10s', 'q', '1'), ('b', '@every 10s', 'q', '2');
 UPDATE test_clock SET now = now + 10;
 INSERT INTO alkstore_fire_schedules(name) VALUES ('a');
@@ -270,7 +270,7 @@ SELECT name, next_run_at, last_error FROM alkstore_schedules ORDER BY name;
 --> a|1000000030|NULL
 --> b|1000000030|NULL
 
--- [fire] F2: when the third of five fails, the four others fire and the third keeps its boundaries
+-- [fire] when the third of five fails, the four others fire and the third keeps its boundaries
 CREATE TEMP TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
 BEGIN SELECT RAISE(ABORT, 'at most 4 bytes are allowed'); END;
 INSERT INTO alkstore_schedule(name, spec, queue, payload)
@@ -293,7 +293,7 @@ SELECT name, next_run_at FROM alkstore_schedules ORDER BY name;
 --> d|1000000040
 --> e|1000000040
 
--- [fire] F2: no boundary is lost and none is doubled
+-- [fire] no boundary is lost and none is doubled
 CREATE TEMP TRIGGER forbid BEFORE INSERT ON __alkstore_job WHEN NEW.payload LIKE '%bad%'
 BEGIN SELECT RAISE(ABORT, 'at most 4 bytes are allowed'); END;
 INSERT INTO alkstore_schedule(name, spec, queue, payload)

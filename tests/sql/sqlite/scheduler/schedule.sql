@@ -153,7 +153,7 @@ SELECT job_id, payload FROM alkstore_jobs ORDER BY job_id;
 --> 2|2
 --> 3|2
 
--- [schedule] Q42: registered again every 20 s, a schedule fires every minute
+-- [schedule] registered again every 20 s, a schedule fires every minute
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 60s', 'q', '1');
 UPDATE test_clock SET now = now + 20;
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 60s', 'q', '1');
@@ -190,7 +190,7 @@ SELECT run_at FROM alkstore_jobs ORDER BY job_id;
 --> 1000000060
 --> 1000000120
 
--- [schedule] Q42: unscheduled and scheduled, it starts anew
+-- [schedule] unscheduled and scheduled, it starts anew
 INSERT INTO alkstore_schedule(name, spec, queue, payload) VALUES ('s', '@every 60s', 'q', '1');
 UPDATE test_clock SET now = now + 20;
 INSERT INTO alkstore_unschedule(name) VALUES ('s');
