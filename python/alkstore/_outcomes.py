@@ -88,7 +88,7 @@ def _text(error: BaseException) -> str | None:
 
 def _line(text: str | None) -> str:
     """What the log tells of an error that its author may have meant for a file."""
-    return shorten(text or "no reason given", 200)
+    return shorten((text or "no reason given")[:10_000], 200)
 
 
 class Outcomes:

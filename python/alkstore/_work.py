@@ -245,7 +245,7 @@ class Run:
     def _drain(self, session: Session) -> None:
         """Wait for the handlers that run, and send what comes of it."""
         self._hand_back(self._take_back())
-        log.info("stopping: %d handlers still run", len(self._running))
+        log.info("stopping; handlers that still run: %d", len(self._running))
         while self._in_hand or self._outcomes.pause_s() < inf:
             left_s = self._drained_at() - time.monotonic()
             if left_s <= 0:

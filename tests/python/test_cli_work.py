@@ -90,7 +90,7 @@ def test_a_failing_command_is_tried_again_and_tells_why(store: Store, start: Sta
         f"job {job_id} of 'q', attempt 1: exit status 1: attempt 1",
         "attempt 2",
         f"job {job_id} of 'q', attempt 2: exit status 1: attempt 2",
-        "stopping: 0 handlers still run",
+        "stopping; handlers that still run: 0",
     ]
 
 

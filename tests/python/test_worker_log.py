@@ -65,7 +65,7 @@ def test_what_a_handler_foresees_is_told_in_a_line(
     assert told(caplog) == [
         ("INFO", f"job {first} of 'q' will not succeed: no such user"),
         ("INFO", f"job {second} of 'q', attempt 1: {'later ' * 32}[...]"),
-        ("INFO", "stopping: 0 handlers still run"),
+        ("INFO", "stopping; handlers that still run: 0"),
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_stop_tells_what_it_waits_for_and_what_it_leaves(
         assert began.wait(60)
     end.set()
     assert told(caplog) == [
-        ("INFO", "stopping: 1 handlers still run"),
+        ("INFO", "stopping; handlers that still run: 1"),
         ("WARNING", f"job {job_id} of 'q' still runs, and is handed back"),
     ]
 
@@ -107,5 +107,5 @@ def test_it_tells_when_trouble_is_over(
     assert told(caplog) == [
         ("WARNING", "queue 'q': locked; trying again in 0.1 s"),
         ("INFO", "queue 'q': claims succeed again"),
-        ("INFO", "stopping: 0 handlers still run"),
+        ("INFO", "stopping; handlers that still run: 0"),
     ]
