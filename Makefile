@@ -9,8 +9,8 @@ PY := $(VENV)/bin/python
 # Says so, instead of failing in the middle of something.
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	"alkstore needs Python 3.11 or later; name one: make PYTHON=python3.12 ...")'
-# Three at a time: much of a test is waiting. A file's tests stay together, they share what is dear to make.
-PYTEST := $(PY) -m pytest -n 3 --dist loadfile
+# Four at a time: much of a test is waiting. A file's tests stay together, they share what is dear to make.
+PYTEST := $(PY) -m pytest -n 4 --dist loadfile
 # Starts PostgreSQL for the command after it, except where a server is given already.
 SERVER := $(PY) -m tests.harness.server run --
 

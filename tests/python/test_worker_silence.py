@@ -29,7 +29,7 @@ def proxy(pg_url: str) -> Iterator[Proxy]:
 def through(pg_url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setattr(_work, "_LET_GO_S", LET_GO_S)
     url = urlsplit(pg_url)._replace(netloc=f"postgres@127.0.0.1:{proxy.port}").geturl()
-    with alkstore.open(url) as store:
+    with alkstore.open(f"{url}?connect_timeout=2") as store:
         yield store
 
 
