@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 import apsw
@@ -82,15 +83,14 @@ Item = tuple[str, str]  # a trigger and one of its statements, or of its refusal
 def measure(setup: str, tests: Iterable[Case]) -> tuple[list[Item], list[Item], set[Item]]:
     """All statements and all refusals of the triggers, and those that ran."""
     driver = apsw_driver()
-    template = driver.open(setup)
-    tracer = Tracer(bodies(template))
-    for test in tests:
-        connection = driver.copy(template, "", ":memory:")
-        connection.trace_v2(apsw.SQLITE_TRACE_STMT, tracer)
-        for step in test.steps:
-            if message := driver.run(connection, step.sql).error:
-                tracer.refused(message)
-        connection.close()
+    with closing(driver.open(setup)) as template:
+        tracer = Tracer(bodies(template))
+        for test in tests:
+            with closing(driver.copy(template, "", ":memory:")) as connection:
+                connection.trace_v2(apsw.SQLITE_TRACE_STMT, tracer)
+                for step in test.steps:
+                    if message := driver.run(connection, step.sql).error:
+                        tracer.refused(message)
     statements = [(name, text) for name, body in tracer.bodies.items() for text in body]
     refusals = [(name, m) for name, text in statements for m in REFUSAL.findall(text)]
     return statements, refusals, tracer.ran

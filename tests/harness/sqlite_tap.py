@@ -287,7 +287,6 @@ def main(arguments: list[str]) -> int:
     driver = apsw_driver() if options.apsw else STDLIB
     pragmas = "\n".join(f"PRAGMA {pragma};" for pragma in options.pragma)
     setup = "\n".join([pragmas, compose("sqlite", ROOT / "sql"), CLOCK.read_text()])
-    template = driver.open(setup)
     # .output: a pragma such as journal_mode answers.
     shell_setup = f"""\
 .output /dev/null
@@ -302,8 +301,8 @@ def main(arguments: list[str]) -> int:
     except BadTest as error:
         print(f"Bail out! {error}")
         return 1
-    print(f"# SQLite {'of the shell' if options.shell else version(driver, template)}")
-    with tempfile.TemporaryDirectory() as folder:
+    with closing(driver.open(setup)) as template, tempfile.TemporaryDirectory() as folder:
+        print(f"# SQLite {'of the shell' if options.shell else version(driver, template)}")
         for number, (file, test) in enumerate(tests, start=1):
             database = Path(folder, f"{number}.db")
             if options.shell:

@@ -67,7 +67,8 @@ def test_an_error_that_cannot_be_told_costs_no_thread(
         with running(store, {"q": handle}):
             until(lambda: all(settled(queue, job_id)() for job_id in jobs))
     told = [(job := record(queue, job_id)).last_error or job.retry_error for job_id in jobs]
-    assert told == [text for _, text in UNTELLABLE]
+    for text, (_, name) in zip(told, UNTELLABLE, strict=True):
+        assert name in (text or "")  # newer Pythons tell more than the name
     states = [record(queue, job_id).state for job_id in jobs]
     assert states == ["pending", "pending", "dead", "pending"]
 
