@@ -372,6 +372,31 @@ def test_a_claim_that_passes_over_what_was_first(story: Story, empty: bool) -> N
     assert all("passed over job" in finding for finding in findings)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_claim_may_go_on_from_one_of_its_second_that_was_not_alone(
+    story: Story, alone: bool
+) -> None:
+    first, second, third = (story.enqueue() for _ in range(3))
+    began = story.now
+    if not alone:
+        story.journal("other").write(
+            call=1, name="claim", arguments={"queue": "q", "worker": "w", "n": 1}, transaction=None
+        )
+    story.claim(story.claimed(second))
+    story.now = began + 0.3
+    if not alone:
+        story.journal("other").write(done=1, result=[])
+    story.now = began + 0.4
+    story.claim(story.claimed(third))
+    story.settle("ack", second, 1)
+    story.settle("ack", third, 1)
+    story.claim(story.claimed(first))
+    story.settle("ack", first, 1)
+    findings = story.findings()
+    assert len(findings) == (2 if alone else 0)
+    assert all("passed over job" in finding for finding in findings)
+
+
 def test_a_claim_may_pass_over_what_another_claim_may_have_held(story: Story) -> None:
     first, second = story.enqueue(), story.enqueue()
     story.call("other", "claim", ..., queue="q", worker="w", n=1)

@@ -2,7 +2,8 @@
 
 Within one claim's answer that is plain. Across claims it is told only of one that ran alone on its
 queue, and of jobs that lay there untouched, ready and visible, from before the second of that claim
-until after its end.
+until after its end. PostgreSQL may go on, for the rest of a second, from where the same session's
+claim has ended; so those of the second must have run alone too, or they passed over what was held.
 """
 
 from __future__ import annotations
@@ -93,9 +94,15 @@ def alone(history: History, queue: str) -> Iterator[Call]:
     windows.sort(key=lambda window: window[0])
     latest = -math.inf
     starts = [*(start for start, *_ in windows), math.inf]
+    doubtful: set[tuple[str, int]] = set()  # whose claims, and in which second
     for (start, end, call), follows in zip(windows, starts[1:], strict=True):
-        if call.name == "claim" and call.result is not None and latest < start and end < follows:
-            yield call
+        if call.name == "claim" and call.result is not None:
+            # One without a row has looked everywhere, and leaves nothing to go on from.
+            seconds = {(call.actor, row["claimed_at"]) for row in rows(call)}
+            if latest >= start or end >= follows:
+                doubtful |= seconds
+            elif not seconds & doubtful:
+                yield call
         latest = max(latest, end)
 
 
