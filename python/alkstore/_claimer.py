@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -137,18 +137,13 @@ def consume(
                         if os.getpid() != owner:
                             raise AlkstoreError("this process was forked: consume() anew in it")
         finally:
-            if os.getpid() == owner:
-                release(engine, session, in_hand)
+            if in_hand and os.getpid() == owner:
+                _release(engine, session, queue.name, in_hand)
 
 
-def release(engine: Engine, session: Session, claims: Iterable[Claimed]) -> None:
+def _release(engine: Engine, session: Session, queue: str, claims: Iterable[Claimed]) -> None:
     """Hand jobs back. What fails lapses."""
-    by_queue: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for claimed in claims:
-        by_queue[claimed.job.queue].append(claimed.key)
-    for queue, keys in by_queue.items():
-        try:
-            session.settle("release", queue, keys)
-        except Exception as error:
-            engine.complain("release of %r: %s; they will lapse", queue, error)
-            return
+    try:
+        session.settle("release", queue, [claimed.key for claimed in claims])
+    except Exception as error:
+        engine.complain("release of %r: %s; they will lapse", queue, error)
