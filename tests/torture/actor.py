@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.torture.database import JOB_TABLE, QUEUES, Face, errors, is_lost, ope
 from tests.torture.journal import Journal, Undone
 
 
-class Actor:
+class Actor(ABC):
     """A connection and a journal. What fails is given up, a lost connection is made anew."""
 
     def __init__(
@@ -34,8 +35,8 @@ class Actor:
         self.rng = random.Random(f"{folder.name} {name}")
         self.face: Any = face
 
-    def step(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def step(self) -> None: ...
 
     def work(self, until: float) -> None:
         while time.time() < until:
